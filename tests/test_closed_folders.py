@@ -56,7 +56,7 @@ def call_all() -> None:
             print(json.dumps([called, code, said.getvalue()]), flush=True)
 
 
-def test_each_command_names_the_place_and_the_remedy_in_one_line(tmp_path: Path) -> None:
+def test_each_command_names_the_place_and_the_remedy_in_one_line(tmp_path):
     as_others = []
     if not os.geteuid():  # whom the system refuses nothing
         if shutil.which("setpriv") is None:

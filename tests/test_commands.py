@@ -61,7 +61,7 @@ def named(command: tuple[Main, list[str]]) -> str:
 
 
 @pytest.fixture(scope="module", params=LISTS + COMMANDS, ids=map(named, LISTS + COMMANDS))
-def help_lines(request: pytest.FixtureRequest) -> list[str]:
+def help_lines(request) -> list[str]:
     main, words = request.param
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -74,12 +74,12 @@ def help_lines(request: pytest.FixtureRequest) -> list[str]:
     return shown.getvalue().splitlines()
 
 
-def test_help_fits_a_terminal_of_eighty_columns(help_lines: list[str]) -> None:
+def test_help_fits_a_terminal_of_eighty_columns(help_lines):
     too_long = [line for line in help_lines if len(line) > 80 and not line.startswith("usage: ")]
     assert not too_long
 
 
-def test_help_says_what_every_flag_means_and_its_default(help_lines: list[str]) -> None:
+def test_help_says_what_every_flag_means_and_its_default(help_lines):
     """A table of numbers by name (click_type_points) is explained once, above its keys."""
     usage = next(number for number, line in enumerate(help_lines) if line.startswith("usage: "))
     told = "\n".join(line.strip("│ ") for line in help_lines[usage + 1 :])
@@ -89,9 +89,7 @@ def test_help_says_what_every_flag_means_and_its_default(help_lines: list[str]) 
 
 
 @pytest.mark.parametrize("command", LISTS + COMMANDS, ids=map(named, LISTS + COMMANDS))
-def test_help_fits_one_screen(
-    command: tuple[Main, list[str]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_help_fits_one_screen(command, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     main, words = command
     assert main([*words, "--help"]) == 0
@@ -101,7 +99,7 @@ def test_help_fits_one_screen(
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_every_command_of_shop_r1_says_its_own_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_of_shop_r1_says_its_own_name(name, capsys):
     assert shop_r1([name, "--help"]) == 0
     told = capsys.readouterr().out
     assert f"usage: shop-r1 {name} " in told
@@ -156,7 +154,7 @@ def call_where_packages_are_missing() -> None:
             child = os.fork()
             if not child:
                 os.dup2(said.fileno(), sys.stderr.fileno())
-                sys.meta_path.insert(0, Absent(absent.split()))  # type: ignore[arg-type]
+                sys.meta_path.insert(0, Absent(absent.split()))
                 os._exit(mains[command](words))
             code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             said.seek(0)
@@ -165,7 +163,7 @@ def call_where_packages_are_missing() -> None:
 
 def tell_help_and_mistakes() -> None:
     """Asks all commands for their help, and misspells a flag of each; prints those that did not tell of both."""
-    sys.meta_path.insert(0, Absent(HEAVY))  # type: ignore[arg-type]
+    sys.meta_path.insert(0, Absent(HEAVY))
     for main, words in LISTS + COMMANDS:
         positional = [] if main is speed or (main, words) in LISTS else ["x"] * 3  # speed's are choices
         calls = [["--help"], [*positional, "--no-such-flag"]]
@@ -184,19 +182,19 @@ def in_a_process(do: Callable[[], None], folder: Path) -> str:
     return done.stdout
 
 
-def test_help_and_mistakes_load_nothing_heavy(tmp_path: Path) -> None:
+def test_help_and_mistakes_load_nothing_heavy(tmp_path):
     assert in_a_process(tell_help_and_mistakes, tmp_path) == ""
 
 
 @pytest.fixture(scope="module")
-def told_of_missing(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[int, str]]:
+def told_of_missing(tmp_path_factory) -> list[tuple[int, str]]:
     """How the calls of MISSING ended, and what they said."""
     printed = in_a_process(call_where_packages_are_missing, tmp_path_factory.mktemp("missing"))
-    return [tuple(json.loads(line)) for line in printed.splitlines() if line.startswith("[")]  # type: ignore[misc]
+    return [tuple(json.loads(line)) for line in printed.splitlines() if line.startswith("[")]
 
 
 @pytest.mark.parametrize("number", range(len(MISSING)), ids=[f"{absent}-{call}" for absent, call, _ in MISSING])
-def test_a_missing_extra_is_named_in_one_line(number: int, told_of_missing: list[tuple[int, str]]) -> None:
+def test_a_missing_extra_is_named_in_one_line(number, told_of_missing):
     code, said = told_of_missing[number]
     assert f"pip install 'shop-r1[{MISSING[number][2]}]'" in said
     assert said.count("\n") == 1

@@ -1,9 +1,6 @@
 """A misspelt key in whatever people write by hand is told with its place and with the key that was meant."""
 
 import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -31,9 +28,7 @@ MAPPING = 'description = "x"\nsource = "y"\ntypes = {}\n'
         (load_recipe, "[[rule]]\nselct = 'a'", "'{}': unknown key 'rule[0].selct'. Did you mean 'select'?"),
     ],
 )  # fmt: skip
-def test_a_misspelt_key_is_told_with_its_place_and_the_near_one(
-    tmp_path: Path, load: Callable[[str], Any], written: str, told: str
-) -> None:
+def test_a_misspelt_key_is_told_with_its_place_and_the_near_one(tmp_path, load, written, told):
     file = tmp_path / "x.toml"
     file.write_text(written)
     with pytest.raises(BadConfig, match=re.escape(told.format(file))):

@@ -15,14 +15,14 @@ RESULTS = '<a name="results.red">red</a><a name="results.blue">blue</a>'
 
 
 @pytest.fixture(scope="session")
-def demo_store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+def demo_store(tmp_path_factory) -> SessionStore:
     """Forty sessions of the demo shop, ten users."""
     path = tmp_path_factory.mktemp("stores") / "demo"
     return demo_store_at(path, 40, seed=3)
 
 
 @pytest.fixture(scope="session")
-def planted_store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+def planted_store(tmp_path_factory) -> SessionStore:
     """Two test sessions and one train session whose figures can be counted by hand (planted_actions)."""
     path = tmp_path_factory.mktemp("stores") / "planted"
     typed = TypeAndSubmit(name="search", text="red kettle")
@@ -39,7 +39,7 @@ def planted_store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
             user_id=user_id,
             steps=tuple(Step(page=SEARCH + RESULTS, action=action) for action in actions),
             source="planted",
-            official_split=splits[session_id],  # type: ignore[arg-type]
+            official_split=splits[session_id],
         )
         for session_id, user_id, actions in plans
     ]

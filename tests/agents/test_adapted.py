@@ -7,7 +7,6 @@ import pytest
 from agents.registry import make_agent
 from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.schema import Click, Terminate
-from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.replies import Reply, parse_reply
 from tests.scored_steps import first_seen
@@ -69,7 +68,7 @@ class Drawing(Policy):
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path) -> Path:
     path = tmp_path / "mine.py"
     path.write_text(FILE, encoding="utf-8")
     return path
@@ -83,7 +82,7 @@ def action(spec: str, seed: int = 0) -> object:
     return reply.action
 
 
-def test_a_function_of_an_observation_is_an_agent_with_its_arguments_and_the_step_s_seed(file: Path) -> None:
+def test_a_function_of_an_observation_is_an_agent_with_its_arguments_and_the_step_s_seed(file):
     assert action(f"{file}:act") == Click(name="help")
     assert action(f"{file}:act?name=cart") == Click(name="cart")
     agent = make_agent(f"{file}:act")
@@ -94,11 +93,11 @@ def test_a_function_of_an_observation_is_an_agent_with_its_arguments_and_the_ste
     assert replies[0] == replies[2] != replies[1]
 
 
-def test_any_other_function_makes_an_agent(file: Path) -> None:
+def test_any_other_function_makes_an_agent(file):
     assert make_agent(f"{file}:make").act(SEEN) == "cart"
 
 
-def test_an_argument_that_a_function_does_not_take_is_a_bad_call(file: Path) -> None:
+def test_an_argument_that_a_function_does_not_take_is_a_bad_call(file):
     with pytest.raises(BadConfig, match="it takes these arguments: seed, name"):
         make_agent(f"{file}:act?nmae=cart")
 
@@ -113,9 +112,7 @@ def test_an_argument_that_a_function_does_not_take_is_a_bad_call(file: Path) -> 
         ("OfText", Click(name="cart")),
     ],
 )
-def test_a_policy_predicts_a_number_of_a_candidate_an_action_or_a_reply(
-    file: Path, policy: str, expected: object
-) -> None:
+def test_a_policy_predicts_a_number_of_a_candidate_an_action_or_a_reply(file, policy, expected):
     assert action(f"{file}:{policy}") == expected
 
 
@@ -128,12 +125,12 @@ def test_a_policy_predicts_a_number_of_a_candidate_an_action_or_a_reply(
         ("Bare", r"predict returned 1; it must return \(action, state\)"),
     ],
 )
-def test_a_policy_that_predicts_nothing_of_the_kind_fails_with_the_reason(file: Path, policy: str, said: str) -> None:
+def test_a_policy_that_predicts_nothing_of_the_kind_fails_with_the_reason(file, policy, said):
     with pytest.raises(AgentFailed, match=said):
         make_agent(f"{file}:{policy}").act(SEEN)
 
 
-def test_a_policy_that_draws_is_seeded_before_each_step(file: Path, planted_store: SessionStore) -> None:
+def test_a_policy_that_draws_is_seeded_before_each_step(file, planted_store):
     agent = make_agent(f"{file}:Drawing")
     first, again = (evaluate(agent, planted_store, "test", seed=1) for _ in range(2))
     assert [record.reply for record in first] == [record.reply for record in again]

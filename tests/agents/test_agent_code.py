@@ -43,12 +43,12 @@ def forgets_modules() -> None:
         del sys.modules[name]
 
 
-def test_the_files_beside_the_module_count_and_those_below_do_not(tmp_path: Path) -> None:
+def test_the_files_beside_the_module_count_and_those_below_do_not(tmp_path):
     write(tmp_path, {"bot.py": AGENT, "bot_words.py": "", "below/notes.py": ""})
     assert decisive(tmp_path, f"{tmp_path / 'bot.py'}:Bot") == {"bot.py", "bot_words.py"}
 
 
-def test_of_a_package_the_folder_of_the_module_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_package_the_folder_of_the_module_counts(tmp_path, monkeypatch):
     files = {"bots/__init__.py": "", "bots/kinds/__init__.py": "", "bots/kinds/bot.py": AGENT, "bots/kinds/base.py": ""}
     write(tmp_path, files)
     monkeypatch.syspath_prepend(tmp_path)
@@ -56,7 +56,7 @@ def test_of_a_package_the_folder_of_the_module_counts(tmp_path: Path, monkeypatc
     assert decisive(tmp_path, "bots.kinds.bot:Bot") == own
 
 
-def test_the_files_that_arguments_name_count(tmp_path: Path) -> None:
+def test_the_files_that_arguments_name_count(tmp_path):
     write(tmp_path, {"bot.py": AGENT, "model/weights.py": ""})
     agent = f"{tmp_path / 'bot.py'}:Bot?model={tmp_path / 'model'}"
     assert decisive(tmp_path, agent) == {"bot.py", "model/weights.py"}

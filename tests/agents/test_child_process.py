@@ -106,7 +106,7 @@ class Prints(Base):
 
 
 @pytest.fixture
-def agents(tmp_path: Path) -> Path:
+def agents(tmp_path) -> Path:
     file = tmp_path / "theirs.py"
     file.write_text(AGENTS, encoding="utf-8")
     return file
@@ -127,9 +127,7 @@ def errors(agents: Path, name: str, store: SessionStore, limit_s: float = 60.0) 
 
 
 @pytest.mark.parametrize("likelihood", [False, True])
-def test_records_are_those_of_the_same_agent_in_this_process(
-    demo_store: SessionStore, tmp_path: Path, likelihood: bool
-) -> None:
+def test_records_are_those_of_the_same_agent_in_this_process(demo_store, tmp_path, likelihood):
     for name, module in (("RandomAgent", "rules"), ("Ngram", "fitted")):
         spec = parse_spec(f"agents.baselines.{module}:{name}")
         there = build_agent(spec, demo_store, ContextConfig())
@@ -141,7 +139,7 @@ def test_records_are_those_of_the_same_agent_in_this_process(
         there.close()
 
 
-def test_whatever_goes_wrong_is_the_error_of_its_own_steps(agents: Path, planted_store: SessionStore) -> None:
+def test_whatever_goes_wrong_is_the_error_of_its_own_steps(agents, planted_store):
     exits = errors(agents, "Exits", planted_store)
     assert [error and error.split(":")[0] for error in exits] == [None, "SystemExit", None, None, "SystemExit"]
     odd = errors(agents, "Odd", planted_store)
@@ -151,14 +149,14 @@ def test_whatever_goes_wrong_is_the_error_of_its_own_steps(agents: Path, planted
     assert errors(agents, "Prints", planted_store) == [None] * 5
 
 
-def test_the_reply_of_a_fork_is_not_taken_for_the_next_step_s(agents: Path, planted_store: SessionStore) -> None:
+def test_the_reply_of_a_fork_is_not_taken_for_the_next_step_s(agents, planted_store):
     agent = build(agents, "Forks")
     records = evaluate(agent, planted_store, "test")
     agent.close()
     assert not any(record.reply == "of the fork" for record in records)
 
 
-def test_probabilities_that_are_none_cost_their_own_step(agents: Path, planted_store: SessionStore) -> None:
+def test_probabilities_that_are_none_cost_their_own_step(agents, planted_store):
     agent = build(agents, "OddWeights")
     records = evaluate(agent, planted_store, "test", likelihood=True)
     agent.close()
@@ -166,9 +164,7 @@ def test_probabilities_that_are_none_cost_their_own_step(agents: Path, planted_s
     assert "it must lie in 0 to 1" in str(records[0].error)
 
 
-def test_agents_that_cannot_be_made_here_end_no_other_agent_s_run(
-    agents: Path, planted_store: SessionStore, tmp_path: Path
-) -> None:
+def test_agents_that_cannot_be_made_here_end_no_other_agent_s_run(agents, planted_store, tmp_path):
     call = ["--agents", f"R={agents}:Raises,C={agents}:BadConcurrency,N={agents}:reset,majority,E={agents}:Exits"]
     assert main([*call, "--store", str(planted_store.path), "--out", str(tmp_path / "out")]) == 1
     log = read_log(tmp_path / "out")
@@ -178,7 +174,7 @@ def test_agents_that_cannot_be_made_here_end_no_other_agent_s_run(
     assert main(f"verify {tmp_path}/out --store {planted_store.path}".split()) == 0
 
 
-def test_a_process_that_ends_is_started_again_but_not_forever(agents: Path, planted_store: SessionStore) -> None:
+def test_a_process_that_ends_is_started_again_but_not_forever(agents, planted_store):
     once = errors(agents, "DiesOnce", planted_store)
     assert once[:2] == [None, None] == once[3:]
     assert once[2] == "AgentFailed: the agent's process ended (exit code 3)"
@@ -186,12 +182,12 @@ def test_a_process_that_ends_is_started_again_but_not_forever(agents: Path, plan
     assert set(always) == {"AgentFailed: the agent's process ended (exit code 3)"}
 
 
-def test_a_crash_in_a_batch_costs_the_steps_of_the_batch(agents: Path, planted_store: SessionStore) -> None:
+def test_a_crash_in_a_batch_costs_the_steps_of_the_batch(agents, planted_store):
     ended = "AgentFailed: the agent's process ended (exit code 3)"
     assert errors(agents, "CrashesInBatch", planted_store) == [None, None, ended, None, None]
 
 
-def test_an_agent_that_hangs_costs_its_own_steps_and_the_run_goes_on(agents: Path, planted_store: SessionStore) -> None:
+def test_an_agent_that_hangs_costs_its_own_steps_and_the_run_goes_on(agents, planted_store):
     hung = errors(agents, "Hangs", planted_store, limit_s=0.5)
     assert hung == [None, "AgentFailed: no reply within 0.5 s", None, None, "AgentFailed: no reply within 0.5 s"]
 
@@ -200,12 +196,12 @@ def test_an_agent_that_hangs_costs_its_own_steps_and_the_run_goes_on(agents: Pat
     ("name", "reason"),
     [("Raises", "no model here"), ("BadConcurrency", "concurrency 0"), ("Ends", "ended \\(exit code 3\\)")],
 )
-def test_an_agent_that_cannot_be_made_says_why(agents: Path, name: str, reason: str) -> None:
+def test_an_agent_that_cannot_be_made_says_why(agents, name, reason):
     with pytest.raises(AgentFailed, match=reason):
-        build(agents, name).act({})  # type: ignore[typeddict-item]
+        build(agents, name).act({})
 
 
-def test_a_process_that_an_agent_started_ends_with_it(agents: Path, planted_store: SessionStore) -> None:
+def test_a_process_that_an_agent_started_ends_with_it(agents, planted_store):
     agent = build(agents, "StartsAnother")
     evaluate(agent, planted_store, "test", sessions=1)
     started = int(agents.with_name("pid").read_text(encoding="utf-8"))
@@ -216,14 +212,14 @@ def test_a_process_that_an_agent_started_ends_with_it(agents: Path, planted_stor
     assert not Path(f"/proc/{started}").exists() or "Z" in Path(f"/proc/{started}/stat").read_text().split()[2]
 
 
-def test_calls_at_once_are_in_the_order_of_the_steps(agents: Path, planted_store: SessionStore) -> None:
+def test_calls_at_once_are_in_the_order_of_the_steps(agents, planted_store):
     agent = build(agents, "Concurrent")
     records = evaluate(agent, planted_store, "test")
     agent.close()
     assert [record.predicted_rationale for record in records] == [str(record.step_index) for record in records]
 
 
-def test_it_gets_the_train_split_and_observations(agents: Path, demo_store: SessionStore) -> None:
+def test_it_gets_the_train_split_and_observations(agents, demo_store):
     agent = build_agent(parse_spec(f"{agents}:CountsSplits"), demo_store, ContextConfig())
     record = evaluate(agent, demo_store, "test", sessions=1)[0]
     assert isinstance(agent, ForeignAgent)
@@ -232,7 +228,7 @@ def test_it_gets_the_train_split_and_observations(agents: Path, demo_store: Sess
     assert record.predicted_rationale == f"{train} ['goal', 'history', 'page', 'persona', 'step']"
 
 
-def test_somebody_else_s_code_is_not_run_to_find_it(tmp_path: Path) -> None:
+def test_somebody_else_s_code_is_not_run_to_find_it(tmp_path):
     marker = tmp_path / "was_run"
     file = tmp_path / "loud.py"
     file.write_text(f"open({str(marker)!r}, 'w').close()\nclass A: pass\n", encoding="utf-8")

@@ -12,7 +12,6 @@ from agents.conformance import Report, check_agent
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.schema import Action, Click, Terminate
-from replay_sessions.store import SessionStore
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
 from shop_env.train_view import TrainView
@@ -138,7 +137,7 @@ class Says(Good):
     """An agent that replies as a function of the observation does."""
 
     def __init__(self, act: Callable[[Observation], Any]) -> None:
-        self.act = act  # type: ignore[method-assign]
+        self.act = act
 
 
 def faults(report: Report) -> dict[str, str]:
@@ -146,11 +145,11 @@ def faults(report: Report) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("agent", [Good(), GoodBatch(), GivesNoProbabilities()])
-def test_a_good_agent_passes_without_a_note(agent: Good) -> None:
+def test_a_good_agent_passes_without_a_note(agent):
     assert {finding.kind for finding in check_agent(agent).findings} == {"ok"}
 
 
-def test_a_good_agent_that_learns_from_a_store_passes(demo_store: SessionStore) -> None:
+def test_a_good_agent_that_learns_from_a_store_passes(demo_store):
     assert {f.kind for f in check_agent(f"{__file__}:GoodWithStore", store=demo_store).findings} == {"ok"}
 
 
@@ -180,19 +179,19 @@ def test_a_good_agent_that_learns_from_a_store_passes(demo_store: SessionStore) 
         (Offline(), "replies to sessions", "no server at localhost:8000"),
     ],
 )
-def test_each_fault_is_found_by_its_name_and_no_other_is(agent: Good, check: str, said: str) -> None:
+def test_each_fault_is_found_by_its_name_and_no_other_is(agent, check, said):
     found = faults(check_agent(agent, time_limit_s=0.2 if isinstance(agent, Slow) else 60))
     assert found.keys() == {check}
     assert said in found[check]
 
 
-def test_unreadable_replies_are_a_note_and_no_fault() -> None:
+def test_unreadable_replies_are_a_note_and_no_fault():
     report = check_agent(Says(lambda seen: "I would click on the cart."))
     assert report.passed
     assert [finding.check for finding in report.findings if finding.kind == "note"] == ["replies parse"]
 
 
-def test_the_command_says_what_it_found_and_exits_with_one_on_faults(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_what_it_found_and_exits_with_one_on_faults(capsys):
     assert main(["check", "random"]) == 0
     assert "random: passed" in capsys.readouterr().out
     assert main(["check", f"{__file__}:FirstElement"]) == 1
@@ -204,7 +203,7 @@ def test_the_command_says_what_it_found_and_exits_with_one_on_faults(capsys: pyt
     )
 
 
-def test_the_list_names_every_registered_agent(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_names_every_registered_agent(capsys):
     assert main(["list"]) == 0
     listed = {line.split()[0] for line in capsys.readouterr().out.splitlines()}
     assert listed >= {"random", "majority", "repeat_last", "copy_match", "oracle"}

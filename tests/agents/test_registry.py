@@ -21,18 +21,18 @@ class Fixed:
 
 
 @pytest.fixture
-def agent_file(tmp_path: Path) -> Path:
+def agent_file(tmp_path) -> Path:
     file = tmp_path / "my_agent.py"
     file.write_text(AGENT, encoding="utf-8")
     return file
 
 
-def test_every_registered_name_leads_to_a_class() -> None:
+def test_every_registered_name_leads_to_a_class():
     for name in (*AGENTS, *installed_agents()):
         assert callable(agent_class(parse_spec(name))[0])
 
 
-def test_packaged_policies_are_labelled_by_the_contexts_of_their_training() -> None:
+def test_packaged_policies_are_labelled_by_the_contexts_of_their_training():
     sft, after_rl = (AGENTS[name] for name in ("demo_sft", "demo_shop_r1"))
     assert sft.checkpoint and after_rl.checkpoint
     contexts = [read_info(folder)[0].context.rationales for folder in (sft.checkpoint, after_rl.checkpoint)]
@@ -45,12 +45,12 @@ def test_packaged_policies_are_labelled_by_the_contexts_of_their_training() -> N
         assert entry.summary == f"A tiny policy of the demo shop: {label}."
 
 
-def test_a_class_in_a_file_is_an_agent(agent_file: Path) -> None:
-    assert make_agent(f"{agent_file}:Fixed").act({}) == "x"  # type: ignore[typeddict-item]
+def test_a_class_in_a_file_is_an_agent(agent_file):
+    assert make_agent(f"{agent_file}:Fixed").act({}) == "x"
 
 
-def test_arguments_in_a_spec_are_json_where_they_parse(agent_file: Path) -> None:
-    assert make_agent(f"{agent_file}:Fixed?reply=ab&times=2").act({}) == "abab"  # type: ignore[typeddict-item]
+def test_arguments_in_a_spec_are_json_where_they_parse(agent_file):
+    assert make_agent(f"{agent_file}:Fixed?reply=ab&times=2").act({}) == "abab"
     assert parse_spec("random?a=1&b=0.5&c=true&d=word&e=%2C").arguments == {
         "a": 1,
         "b": 0.5,
@@ -60,7 +60,7 @@ def test_arguments_in_a_spec_are_json_where_they_parse(agent_file: Path) -> None
     }
 
 
-def test_a_label_stands_before_the_agent(agent_file: Path) -> None:
+def test_a_label_stands_before_the_agent(agent_file):
     spec = parse_spec("SFT greedy=runs/demo/sft?temperature=0")
     assert (spec.label, spec.target, spec.arguments) == ("SFT greedy", "runs/demo/sft", {"temperature": 0})
     spec = parse_spec("T=0.6=runs/lr=0.1/sft")
@@ -77,57 +77,55 @@ def test_a_label_stands_before_the_agent(agent_file: Path) -> None:
         ("agents.baselines.rules:RandomAgnet", "Did you mean 'RandomAgent'"),
     ],
 )
-def test_missing_agents_are_unknown(spec: str, said: str) -> None:
+def test_missing_agents_are_unknown(spec, said):
     with pytest.raises(UnknownAgent, match=said):
         make_agent(spec)
 
 
 @pytest.mark.parametrize("spec", ["a" * 300, "a" * 300 + "/b", "a" * 300 + ".py:Agent", "nul\0byte"])
-def test_impossible_paths_are_unknown_agents(spec: str) -> None:
+def test_impossible_paths_are_unknown_agents(spec):
     with pytest.raises(UnknownAgent):
         make_agent(spec)
 
 
-def test_a_number_is_an_unknown_agent(agent_file: Path) -> None:
+def test_a_number_is_an_unknown_agent(agent_file):
     agent_file.write_text(AGENT + "NUMBER = 3\n", encoding="utf-8")
     with pytest.raises(UnknownAgent, match="is 3, and no class or function"):
         make_agent(f"{agent_file}:NUMBER")
 
 
 @pytest.mark.parametrize("spec", ["", "label=", "random?=1", "random?a b=1", "random?flag"])
-def test_a_spec_that_cannot_be_read_is_a_bad_call(spec: str) -> None:
+def test_a_spec_that_cannot_be_read_is_a_bad_call(spec):
     with pytest.raises(BadConfig):
         parse_spec(spec)
 
 
-def test_a_folder_without_the_marker_is_no_checkpoint(tmp_path: Path) -> None:
+def test_a_folder_without_the_marker_is_no_checkpoint(tmp_path):
     with pytest.raises(UnknownAgent, match=CHECKPOINT_MARKER):
         make_agent(str(tmp_path))
 
 
-def test_the_marker_is_the_one_that_training_writes() -> None:
+def test_the_marker_is_the_one_that_training_writes():
     assert CHECKPOINT_MARKER == CHECKPOINT_FILE
 
 
-def test_an_installed_package_brings_its_agents_along(
-    agent_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_installed_package_brings_its_agents_along(agent_file, tmp_path, monkeypatch):
     information = tmp_path / "their_agents-1.0.dist-info"
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: their-agents\nVersion: 1.0\n", encoding="utf-8")
     (information / "entry_points.txt").write_text("[shop_r1.agents]\ntheirs = my_agent:Fixed\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     assert installed_agents()["theirs"] == "my_agent:Fixed"
-    assert make_agent("theirs?reply=hello").act({}) == "hello"  # type: ignore[typeddict-item]
+    assert make_agent("theirs?reply=hello").act({}) == "hello"
 
 
-def test_a_package_that_an_agent_needs_is_named(agent_file: Path) -> None:
+def test_a_package_that_an_agent_needs_is_named(agent_file):
     agent_file.write_text("import no_such_package_anywhere\n", encoding="utf-8")
     with pytest.raises(MissingExtra, match="no_such_package_anywhere"):
         make_agent(f"{agent_file}:Agent")
 
 
-def test_a_file_that_calls_exit_does_not_end_the_command_as_a_success(agent_file: Path) -> None:
+def test_a_file_that_calls_exit_does_not_end_the_command_as_a_success(agent_file):
     agent_file.write_text(AGENT + "raise SystemExit(0)", encoding="utf-8")
     with pytest.raises(ImportError, match="calls exit"):
         make_agent(f"{agent_file}:Fixed")
@@ -160,13 +158,13 @@ class Bot:
         ("Bot?concurrency=true", "concurrency True, which"),
     ],
 )
-def test_wrongly_made_agents_are_bad_calls_that_name_the_reason(agent: str, message: str, agent_file: Path) -> None:
+def test_wrongly_made_agents_are_bad_calls_that_name_the_reason(agent, message, agent_file):
     agent_file.write_text(MADE_WRONG, encoding="utf-8")
     with pytest.raises(BadConfig, match=message):
         make_agent(f"{agent_file}:{agent}")
 
 
 @pytest.mark.parametrize("name", [name for name, own in AGENTS.items() if own.extra])
-def test_the_list_says_of_an_agent_what_its_own_docstring_says(name: str) -> None:
+def test_the_list_says_of_an_agent_what_its_own_docstring_says(name):
     summary = (inspect.getdoc(agent_class(parse_spec(name))[0]) or "").partition("\n")[0]
     assert AGENTS[name].summary == summary

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import gymnasium
 import numpy as np
@@ -32,11 +31,11 @@ CANDIDATES = 24
 
 def discrete_env(store: SessionStore, view: str = "dict") -> DiscreteActions:
     env = gymnasium.make("ShopR1-v0", store=str(store.path), split="train", reward="binary")
-    return DiscreteActions(env, max_candidates=CANDIDATES, view=view)  # type: ignore[arg-type]
+    return DiscreteActions(env, max_candidates=CANDIDATES, view=view)
 
 
 @pytest.fixture(scope="module")
-def trained(demo_store: SessionStore, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(demo_store, tmp_path_factory) -> Path:
     """MaskablePPO after a few rollouts."""
     out = tmp_path_factory.mktemp("runs") / "ppo"
     call = f"--store {demo_store.path} --timesteps 3000 --envs 4 --out {out}".split()
@@ -46,16 +45,16 @@ def trained(demo_store: SessionStore, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.mark.parametrize("view", ["flat", "dict"])
 @pytest.mark.filterwarnings("ignore:Your observation .* has an unconventional shape")
-def test_sb3_s_own_check_passes_on_the_discrete_view(demo_store: SessionStore, view: str) -> None:
+def test_sb3_s_own_check_passes_on_the_discrete_view(demo_store, view):
     check_env(discrete_env(demo_store, view))
 
 
 @pytest.mark.filterwarnings("ignore:.*render_mode='rgb_array'")
-def test_sb3_s_own_make_vec_env_makes_the_env() -> None:
+def test_sb3_s_own_make_vec_env_makes_the_env():
     make_vec_env("ShopLive-v0", wrapper_class=DiscreteActions)
 
 
-def test_training_beats_the_most_frequent_action(trained: Path, demo_store: SessionStore) -> None:
+def test_training_beats_the_most_frequent_action(trained, demo_store):
     """3,000 steps are enough to see that it learns; benchmarks/results holds a run of minutes on held-out users."""
     exact = {
         name: step_metrics(evaluate(make_agent(name, store=demo_store), demo_store, "train"))["exact_accuracy"]
@@ -69,12 +68,12 @@ def test_training_beats_the_most_frequent_action(trained: Path, demo_store: Sess
 
 
 @pytest.mark.parametrize("arguments", ["", "&sample=true"])
-def test_the_agent_keeps_the_contract(trained: Path, arguments: str) -> None:
+def test_the_agent_keeps_the_contract(trained, arguments):
     report = check_agent(make_agent(f"sb3?path={trained}{arguments}"))
     assert report.passed, str(report)
 
 
-def test_the_same_seed_samples_the_same_replies(trained: Path, demo_store: SessionStore) -> None:
+def test_the_same_seed_samples_the_same_replies(trained, demo_store):
     observations = observe_session(next(iter(demo_store.sessions())))
     agent = make_agent(f"sb3?path={trained}&sample=true")
     replies = []
@@ -85,7 +84,7 @@ def test_the_same_seed_samples_the_same_replies(trained: Path, demo_store: Sessi
     assert any(other != replies[0] for other in replies[2:])
 
 
-def test_training_is_repeatable(demo_store: SessionStore, tmp_path: Path) -> None:
+def test_training_is_repeatable(demo_store, tmp_path):
     weights = []
     for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
         call = ["--store", str(demo_store.path), "--timesteps", "256", "--envs", "4", "--out", str(tmp_path / name)]
@@ -104,15 +103,13 @@ def test_training_is_repeatable(demo_store: SessionStore, tmp_path: Path) -> Non
         (DQN, "MultiInputPolicy", "dict", {"learning_starts": 10, "buffer_size": 1000}),
     ],
 )
-def test_a_model_of_one_s_own_answers_as_it_did_in_training(
-    demo_store: SessionStore, tmp_path: Path, algorithm: Any, policy: Any, view: str, arguments: dict[str, Any]
-) -> None:
+def test_a_model_of_one_s_own_answers_as_it_did_in_training(demo_store, tmp_path, algorithm, policy, view, arguments):
     model = algorithm(policy, discrete_env(demo_store, view), gamma=0.0, seed=0, device="cpu", **arguments)
     model.learn(128)
     save_policy(model, tmp_path)
     agent = make_agent(f"sb3?path={tmp_path}")
     for observation in observe_session(next(iter(demo_store.sessions()))):
-        features, candidates = discrete_view(observation, CANDIDATES, view)  # type: ignore[arg-type]
+        features, candidates = discrete_view(observation, CANDIDATES, view)
         number, _ = model.predict(features, deterministic=True)
         if policy is CandidatePolicy:  # it never chooses what is not there; the others may
             assert number < len(candidates)
@@ -124,7 +121,7 @@ def test_a_model_of_one_s_own_answers_as_it_did_in_training(
             make_agent(f"sb3?path={tmp_path}&sample=true")
 
 
-def test_absent_candidates_are_never_chosen_and_scores_do_not_depend_on_their_place(trained: Path) -> None:
+def test_absent_candidates_are_never_chosen_and_scores_do_not_depend_on_their_place(trained):
     policy, _ = load_policy(trained)
     random = np.random.default_rng(0)
     space = policy.observation_space
@@ -144,7 +141,7 @@ def test_absent_candidates_are_never_chosen_and_scores_do_not_depend_on_their_pl
     assert probabilities(swapped)[[3, 1, 2, 0, 4]] == pytest.approx(found[:5], abs=1e-6)
 
 
-def test_no_pickle_is_loaded(trained: Path, demo_store: SessionStore, tmp_path: Path) -> None:
+def test_no_pickle_is_loaded(trained, demo_store, tmp_path):
     """A zip of SB3, a class of any other package, damaged weights: each is refused in one line."""
     model = PPO("MlpPolicy", discrete_env(demo_store, "flat"), device="cpu")
     model.save(tmp_path / "model.zip")
@@ -170,7 +167,7 @@ def test_no_pickle_is_loaded(trained: Path, demo_store: SessionStore, tmp_path: 
         load_policy(tmp_path)
 
 
-def test_a_model_of_another_env_is_refused(tmp_path: Path) -> None:
+def test_a_model_of_another_env_is_refused(tmp_path):
     with pytest.raises(BadConfig, match="DiscreteActions"):
         save_policy(PPO("MlpPolicy", gymnasium.make("CartPole-v1"), device="cpu"), tmp_path)
 
@@ -186,8 +183,6 @@ def test_a_model_of_another_env_is_refused(tmp_path: Path) -> None:
         (["--timesteps", "0"], "--timesteps"),
     ],
 )
-def test_a_wrong_call_is_one_line(
-    demo_store: SessionStore, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], message: str
-) -> None:
+def test_a_wrong_call_is_one_line(demo_store, tmp_path, capsys, flags, message):
     assert main(["--store", str(demo_store.path), "--out", str(tmp_path / "run"), *flags]) == 2
     assert message in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +9,7 @@ from benchmarks.console import PROGRAMS, main
 from tests.processes import ROOT, run_python
 
 
-def test_help_loads_none_of_the_programs() -> None:
+def test_help_loads_none_of_the_programs():
     script = """
 import sys
 from benchmarks.console import main
@@ -23,7 +22,7 @@ sys.exit(str(loaded) if loaded else 0)
     assert all(f"\n  {name} " in done.stdout for name in PROGRAMS)
 
 
-def test_messages_name_the_command_that_was_typed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_name_the_command_that_was_typed(capsys):
     assert main(["reprot"]) == 2
     assert capsys.readouterr().err == "error: unknown command 'reprot'. Did you mean 'report'? (see `shop-r1 --help`)\n"
     assert main(["import", "json"]) == 2
@@ -41,7 +40,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("words", CALLS.values(), ids=CALLS)
-def test_a_foreign_train_is_named_in_one_line_and_does_not_run(words: list[str], tmp_path: Path) -> None:
+def test_a_foreign_train_is_named_in_one_line_and_does_not_run(words, tmp_path):
     (tmp_path / "train.py").write_text("open('has_run', 'w')\n")
     done = run_python(*words, folder=tmp_path, PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
     assert (done.returncode, done.stdout) == (2, "")
@@ -50,9 +49,7 @@ def test_a_foreign_train_is_named_in_one_line_and_does_not_run(words: list[str],
     assert not (tmp_path / "has_run").exists()
 
 
-def test_ctrl_c_while_the_command_starts_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_while_the_command_starts_is_one_line(monkeypatch, capsys):
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 

@@ -25,7 +25,7 @@ FILES = {
 
 
 @pytest.fixture(scope="module", params=["demo", *FILES])
-def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+def store(request, tmp_path_factory) -> SessionStore:
     path = tmp_path_factory.mktemp("stores") / request.param
     if request.param == "demo":
         demo_store_at(path, 60, seed=0)
@@ -35,26 +35,26 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return SessionStore.open(path)
 
 
-def test_check_env_passes(store: SessionStore) -> None:
+def test_check_env_passes(store):
     check_env(gymnasium.make("ShopR1-v0", store=str(store.path), split="all").unwrapped)
 
 
 # Gymnasium's checker would rather see the env below the wrapper; here the wrapper is what is checked.
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
 @pytest.mark.parametrize("view", ["flat", "dict"])
-def test_check_env_passes_on_the_discrete_view(store: SessionStore, view: str) -> None:
+def test_check_env_passes_on_the_discrete_view(store, view):
     env = gymnasium.make("ShopR1-v0", store=str(store.path), split="all").unwrapped
     check_env(DiscreteActions(env, view=view), skip_render_check=True)
 
 
 @pytest.mark.parametrize("view", ["flat", "dict"])
 @pytest.mark.filterwarnings("ignore:Your observation .* has an unconventional shape")  # it takes matrices for images
-def test_stable_baselines3_s_check_passes_on_the_discrete_view(store: SessionStore, view: str) -> None:
+def test_stable_baselines3_s_check_passes_on_the_discrete_view(store, view):
     checker = pytest.importorskip("stable_baselines3.common.env_checker")
     checker.check_env(DiscreteActions(gymnasium.make("ShopR1-v0", store=str(store.path), split="all"), view=view))
 
 
-def test_vector_envs_give_what_single_envs_give(store: SessionStore) -> None:
+def test_vector_envs_give_what_single_envs_give(store):
     options = {"store": str(store.path), "split": "all"}
     envs = gymnasium.make_vec("ShopR1-v0", num_envs=3, **options)
     singles = [gymnasium.make("ShopR1-v0", **options) for _ in range(3)]
@@ -75,11 +75,11 @@ def test_vector_envs_give_what_single_envs_give(store: SessionStore) -> None:
             assert rewards[number] == reward
 
 
-def test_replaying_the_log_earns_the_maximum_at_every_step(store: SessionStore) -> None:
+def test_replaying_the_log_earns_the_maximum_at_every_step(store):
     assert_the_log_earns_the_maximum(store)
 
 
-def test_the_env_pays_what_an_evaluation_records(store: SessionStore) -> None:
+def test_the_env_pays_what_an_evaluation_records(store):
     records = evaluate(RandomAgent(), store, "all", seed=3, sessions=20)
     env = gymnasium.make("ShopR1-v0", store=str(store.path), split="all")
     for record in records:
@@ -91,7 +91,7 @@ def test_the_env_pays_what_an_evaluation_records(store: SessionStore) -> None:
         assert reply_action(read_action(info["logged_action"])) == record.logged
 
 
-def test_every_page_can_be_rendered(store: SessionStore) -> None:
+def test_every_page_can_be_rendered(store):
     env = gymnasium.make("ShopR1-v0", store=str(store.path), split="all", order="storage", render_mode="ansi")
     for _ in range(15):
         env.reset()

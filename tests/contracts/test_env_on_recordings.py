@@ -1,7 +1,5 @@
 """The env on recordings of rrweb: every logged action earns the maximum, what is unknown in it included."""
 
-from pathlib import Path
-
 import pytest
 
 import shop_env  # noqa: F401 - registers the envs
@@ -15,7 +13,7 @@ SHOP = "<form><input id='q' name='q' placeholder='Search'><input id='p' type='pa
 
 
 @pytest.fixture(params=["made", "recordings"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> SessionStore:
+def store(request, tmp_path) -> SessionStore:
     if request.param == "made":
         tab = (
             Recorded(tmp_path).tab(f"{SHOP}<a id='a' href='/a'>Kettle</a>").type("q", "tea").type("p", "***").click("a")
@@ -26,11 +24,11 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> SessionStore:
     return SessionStore.open(tmp_path / "store")
 
 
-def test_replaying_a_recording_earns_the_maximum_at_every_step(store: SessionStore) -> None:
+def test_replaying_a_recording_earns_the_maximum_at_every_step(store):
     assert_the_log_earns_the_maximum(store)
 
 
-def test_a_masked_text_is_one_that_was_not_logged(tmp_path: Path) -> None:
+def test_a_masked_text_is_one_that_was_not_logged(tmp_path):
     tab = Recorded(tmp_path).tab(SHOP).click("q").focus("q").give("q", "*****").type("p", "abc")
     (session,) = imported(tab).sessions()
     assert [unlogged_fields(step.action) for step in session.steps] == [("text",), ("text",)]

@@ -4,7 +4,6 @@ import io
 import shutil
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -27,7 +26,7 @@ KINDS = ("training run", "leaderboard")
 
 
 @pytest.fixture(scope="module")
-def run(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(store, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("logs") / "run"
     with redirect_stdout(io.StringIO()):
         assert train(small_run(store, out)) == 0
@@ -35,7 +34,7 @@ def run(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def board(run: Path, store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def board(run, store, tmp_path_factory) -> Path:
     """The agents of the run once more, by their checkpoints."""
     out = tmp_path_factory.mktemp("logs") / "board"
     agents = []
@@ -51,11 +50,11 @@ def board(run: Path, store: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 @pytest.fixture
-def folders(run: Path, board: Path) -> dict[str, Path]:
+def folders(run, board) -> dict[str, Path]:
     return dict(zip(KINDS, (run, board), strict=True))
 
 
-def test_the_same_agents_have_the_same_rows(run: Path, board: Path) -> None:
+def test_the_same_agents_have_the_same_rows(run, board):
     """A run asks for probabilities only where a row is by the most probable action, a leaderboard everywhere.
 
     When an agent stops is judged by its probabilities where it gave some, else by its replies.
@@ -75,7 +74,7 @@ def test_the_same_agents_have_the_same_rows(run: Path, board: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_verify_passes_also_after_a_move(kind: str, folders: dict[str, Path], store: Path, tmp_path: Path) -> None:
+def test_verify_passes_also_after_a_move(kind, folders, store, tmp_path):
     moved = shutil.copytree(folders[kind], tmp_path / "moved")
     trust = [format_spec(entry.spec.within(moved)) for entry in read_log(moved).entries]
     assert not any(verify(moved, SessionStore.open(store), rerun=3, trust=trust).values())
@@ -83,14 +82,14 @@ def test_verify_passes_also_after_a_move(kind: str, folders: dict[str, Path], st
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_compare_and_report_pass(kind: str, folders: dict[str, Path], tmp_path: Path) -> None:
+def test_compare_and_report_pass(kind, folders, tmp_path):
     folder = folders[kind]
     first, second = read_log(folder).entries[3].label, read_log(folder).entries[0].label
     assert leaderboard(["compare", str(folder), first, second]) == 0
     assert report(f"{folder} --out {tmp_path}/report.html".split()) == 0
 
 
-def test_a_run_is_compared_with_a_leaderboard(run: Path, board: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_is_compared_with_a_leaderboard(run, board, capsys):
     assert leaderboard(["compare", str(run), f"{SFT}, greedy", "majority", "--second-folder", str(board)]) == 0
     assert f"{SFT}, greedy minus majority" in capsys.readouterr().out
 
@@ -105,16 +104,14 @@ def test_a_run_is_compared_with_a_leaderboard(run: Path, board: Path, capsys: py
         ("entries.4", None, "entries: they are not the agents of the config"),
     ],
 )
-def test_an_edited_log_of_a_training_run_is_found(
-    path: str, value: Any, message: str, run: Path, store: Path, tmp_path: Path
-) -> None:
+def test_an_edited_log_of_a_training_run_is_found(path, value, message, run, store, tmp_path):
     copied = shutil.copytree(run, tmp_path / "copied")
     with edited_json(copied / "results.json") as results:
         set_at(results, path, value)
     assert message in "\n".join(verify(copied, SessionStore.open(store))[FOLDER])
 
 
-def test_a_rerun_finds_a_checkpoint_that_was_exchanged(run: Path, store: Path, tmp_path: Path) -> None:
+def test_a_rerun_finds_a_checkpoint_that_was_exchanged(run, store, tmp_path):
     copied = shutil.copytree(run, tmp_path / "copied")
     shutil.rmtree(copied / "sft")
     shutil.copytree(copied / "shop_r1", copied / "sft")

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -42,7 +41,7 @@ def session_of(kind: ActionType) -> Session:
 
 @pytest.mark.parametrize("kind", ACTION_CLASSES)
 @pytest.mark.parametrize("preset", ["shop_r1", "customer_r1", "binary"])
-def test_a_perfect_reply_is_read_matches_and_earns_the_most(kind: ActionType, preset: str) -> None:
+def test_a_perfect_reply_is_read_matches_and_earns_the_most(kind, preset):
     action, reward = example(kind), reward_preset(preset)
     reply = parse_reply(format_reply("I want this.", action), needed_extraction(action))
     assert isinstance(reply, Reply)
@@ -55,7 +54,7 @@ def test_a_perfect_reply_is_read_matches_and_earns_the_most(kind: ActionType, pr
 
 
 @pytest.mark.parametrize("kind", ACTION_CLASSES)
-def test_metrics_count_it(kind: ActionType) -> None:
+def test_metrics_count_it(kind):
     reply, extraction = format_reply("", example(kind)), needed_extraction(example(kind))
     record = record_step(session_of(kind), 1, reply, reward_preset("shop_r1"), extraction=extraction)
     figures = step_metrics([record])
@@ -63,7 +62,7 @@ def test_metrics_count_it(kind: ActionType) -> None:
 
 
 @pytest.mark.parametrize("kind", ACTION_CLASSES)
-def test_it_is_described_asked_for_offered_and_stored(kind: ActionType, tmp_path: Path) -> None:
+def test_it_is_described_asked_for_offered_and_stored(kind, tmp_path):
     assert describe_action(example(kind))
     session = session_of(kind)
     store = store_at(tmp_path / "store", [session])
@@ -71,14 +70,14 @@ def test_it_is_described_asked_for_offered_and_stored(kind: ActionType, tmp_path
     assert read.steps == session.steps
     *_, observation = observe_session(session)
     for style in ("full", "shop_r1", "customer_r1"):
-        instructions = render_prompt(observation, prompt_of(store, PromptConfig(style=style)))[0]["content"]  # type: ignore[arg-type]
+        instructions = render_prompt(observation, prompt_of(store, PromptConfig(style=style)))[0]["content"]
         assert f'"type": "{kind}"' in instructions
     offered = candidate_actions({**observation, "goal": "a kettle"}, scrolls=store.scrolls)
     assert ACTION_CLASSES[kind] in map(type, offered)
 
 
 @pytest.mark.long
-def test_mypy_names_the_modules_that_a_new_action_type_concerns(tmp_path: Path) -> None:
+def test_mypy_names_the_modules_that_a_new_action_type_concerns(tmp_path):
     for package in ("replay_sessions", "shop_env", "train", "agents", "benchmarks"):
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("results", "__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)

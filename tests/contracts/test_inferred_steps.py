@@ -1,6 +1,5 @@
 """Actions that an import inferred stay in the history; env, training, tasks and scores pass over them, by one word."""
 
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -38,7 +37,7 @@ def session(number: int, inferred: list[bool]) -> Session:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+def store(tmp_path_factory) -> SessionStore:
     random = Random(0)
     flags = [[random.random() < 0.5 for _ in range(random.randint(1, 6))] for _ in range(40)]
     flags += [[False, True, True], [True, True, False], [True], [False]]
@@ -66,7 +65,7 @@ def asked_by_env(store: SessionStore, *, first_action: bool, inferred: bool) -> 
 
 @pytest.mark.parametrize("first_action", [False, True])
 @pytest.mark.parametrize("inferred", [False, True])
-def test_all_ask_about_the_same_steps(store: SessionStore, first_action: bool, inferred: bool) -> None:
+def test_all_ask_about_the_same_steps(store, first_action, inferred):
     expected = [
         (session.session_id, index)
         for session in store.sessions()
@@ -86,7 +85,7 @@ def test_all_ask_about_the_same_steps(store: SessionStore, first_action: bool, i
 
 
 @pytest.mark.parametrize("inferred", [False, True])
-def test_training_passes_over_them_and_shows_them(store: SessionStore, inferred: bool) -> None:
+def test_training_passes_over_them_and_shows_them(store, inferred):
     compact = PromptConfig(style="compact")
     tokenizer = train_tokenizer(list(store.sessions()), TinyTokenizerConfig(min_count=2), compact)
     for session in store.sessions():
@@ -99,14 +98,14 @@ def test_training_passes_over_them_and_shows_them(store: SessionStore, inferred:
             assert list(every.tokens)[: len(trunk.tokens)] == list(trunk.tokens)
 
 
-def test_majority_counts_what_is_scored(store: SessionStore) -> None:
+def test_majority_counts_what_is_scored(store):
     view = TrainView(store)
     steps = [step for session in store.sessions() for step in session.steps[1:]]
     assert 0 < sum(not step.is_inferred for step in steps) < len(steps)
     assert '"a"' in MajorityAgent(view).act(first_seen(""))
 
 
-def test_the_index_knows_them(store: SessionStore, tmp_path: Path) -> None:
+def test_the_index_knows_them(store, tmp_path):
     for row in store.index():
         flags = [step.is_inferred for step in store.session(row.session_id).steps]
         assert list(row.inferred) == [index for index, flag in enumerate(flags) if flag]

@@ -1,7 +1,5 @@
 """Everything that reads a step reads the same messages: SFT, GRPO's rows for TRL and verl, tasks, and both agents."""
 
-from typing import Literal
-
 import msgspec
 import pytest
 
@@ -9,7 +7,7 @@ from agents.local.policy_agent import PolicyAgent
 from agents.prompting.agent import PromptingAgent
 from replay_sessions.store import SessionStore
 from shop_env.observation import ContextConfig, observe
-from shop_env.prompts import PromptConfig, Style, prompt_of, render_prompt
+from shop_env.prompts import PromptConfig, prompt_of, render_prompt
 from shop_env.reward import RewardConfig
 from shop_env.serving.tasks import StepTasks
 from tests.agents.prompting.scripted_server import ScriptedServer
@@ -23,7 +21,7 @@ TINY = make_tiny()
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+def store(tmp_path_factory) -> SessionStore:
     """Sessions of the demo shop in which every other rationale is missing."""
     sessions = [
         msgspec.structs.replace(
@@ -41,9 +39,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
 @pytest.mark.parametrize("rationales", [True, False])
 @pytest.mark.parametrize("scope", ["whole_session", "latest_step"])
 @pytest.mark.parametrize("style", ["full", "shop_r1", "customer_r1"])
-def test_a_step_has_the_same_messages_wherever_a_model_reads_it(
-    store: SessionStore, style: Style, scope: Literal["whole_session", "latest_step"], rationales: bool
-) -> None:
+def test_a_step_has_the_same_messages_wherever_a_model_reads_it(store, style, scope, rationales):
     context = ContextConfig(scope=scope, rationales=rationales)
     prompt = prompt_of(store, PromptConfig(style=style))
     tokenizer = TINY.tokenizer

@@ -30,7 +30,7 @@ Folders = dict[str, Path]
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+def folders(tmp_path_factory) -> Folders:
     """A leaderboard of two agents on fifteen users, its report and tables, and a sweep of the same agents."""
     folder = tmp_path_factory.mktemp("intervals")
     demo_store_at(folder / "store", 60, seed=4)
@@ -65,7 +65,7 @@ def sweep_view(folders: Folders) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_a_metric_has_one_interval_and_one_notation_in_every_table(agent: str, folders: Folders) -> None:
+def test_a_metric_has_one_interval_and_one_notation_in_every_table(agent, folders):
     board, records = folders["board"], records_of(folders)[agent]
     rows = {label: summarise(each, label=label) for label, each in records_of(folders).items()}  # as in training
     row = rows[agent]
@@ -94,7 +94,7 @@ def test_a_metric_has_one_interval_and_one_notation_in_every_table(agent: str, f
 
 
 @pytest.mark.parametrize("metric", ["exact_accuracy", "type_f1_macro"])
-def test_a_difference_has_one_interval_and_one_p_everywhere(metric: str, folders: Folders) -> None:
+def test_a_difference_has_one_interval_and_one_p_everywhere(metric, folders):
     records = records_of(folders)
     expected = paired_test(records["copy_match"], records["majority"], metric)
     assert expected is not None and expected.p_value is not None

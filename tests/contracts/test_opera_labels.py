@@ -44,7 +44,7 @@ def _action(kind: str, name: str, text: str) -> Action:
 
 
 @pytest.fixture(scope="module")
-def sessions(shared_data: Path) -> list[list[Label]]:
+def sessions(shared_data) -> list[list[Label]]:
     with (shared_data / "opera" / "test_actions_part1.tsv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     labels = [
@@ -103,7 +103,7 @@ def contexts(action: Action) -> tuple[tuple[str, ...], ...]:
     return (kind, getattr(action, "name", "")), (kind,)
 
 
-def test_accuracies_and_intervals_in_the_docs(sessions: list[list[Label]]) -> None:
+def test_accuracies_and_intervals_in_the_docs(sessions):
     """Two users have 84% of the steps, so that an interval over users excludes nothing."""
     found = {}
     for name, replies in {
@@ -120,7 +120,7 @@ def test_accuracies_and_intervals_in_the_docs(sessions: list[list[Label]]) -> No
     assert found == {"again": [14.1, -26.4, 54.5], "counts": [19.7, -1.0, 40.4], "replies": [20.7, -6.9, 48.4]}
 
 
-def test_the_published_replies_by_each_preset(sessions: list[list[Label]]) -> None:
+def test_the_published_replies_by_each_preset(sessions):
     replied = list(records(sessions, {key: label.replied for key, _, label in transitions(sessions)}))
     figures = {preset: step_metrics(replied, preset) for preset in METRIC_PRESETS}
     percent = {
@@ -135,7 +135,7 @@ def test_the_published_replies_by_each_preset(sessions: list[list[Label]]) -> No
     }
 
 
-def test_table_of_dars_and_threshold_in_the_docs(sessions: list[list[Label]]) -> None:
+def test_table_of_dars_and_threshold_in_the_docs(sessions):
     """Of all constant replies that occur as a label, the one that earns most; pairs of names clicked in one session."""
     errata = (Path(__file__).parents[2] / "docs" / "errata.md").read_text(encoding="utf-8")
     labels = Counter(following.logged for _, _, following in transitions(sessions))

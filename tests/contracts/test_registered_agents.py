@@ -1,7 +1,5 @@
 """Every registered agent keeps the contract that `shop-r1 agents check` holds others to."""
 
-from pathlib import Path
-
 import pytest
 
 from agents.conformance import check_agent
@@ -20,7 +18,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_registered_agent_keeps_the_contract(name: str, tmp_path: Path) -> None:
+def test_registered_agent_keeps_the_contract(name, tmp_path):
     demo_store_at(tmp_path / "store", 12, seed=0)
     report = check_agent(make_agent(name, store=SessionStore.open(tmp_path / "store")))
     assert report.passed, str(report)

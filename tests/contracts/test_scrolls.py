@@ -1,7 +1,5 @@
 """A store with scrolls: baselines, discrete views, guided decoding and exports have the action; others do not."""
 
-from pathlib import Path
-
 import gymnasium
 import msgspec
 import pytest
@@ -47,12 +45,12 @@ def sessions() -> list[Session]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SessionStore:
+def store(tmp_path) -> SessionStore:
     return store_at(tmp_path / "scrolls", sessions(), splits=SplitPlan(by="official"))
 
 
 @pytest.mark.parametrize("agent", ["random", "majority", "repeat_last", "copy_match", "page_counts", "ngram", "choice"])
-def test_baselines_answer_and_some_scroll(agent: str, store: SessionStore) -> None:
+def test_baselines_answer_and_some_scroll(agent, store):
     records = evaluate(make_agent(agent, store=store), store, "test", likelihood=True)
     assert [record.problem for record in records] == [None] * 18
     if agent in ("random", "page_counts", "ngram", "choice"):
@@ -60,7 +58,7 @@ def test_baselines_answer_and_some_scroll(agent: str, store: SessionStore) -> No
     assert "exact_accuracy_scroll" in [column.name for column in results_table([summarise(records, label="x")]).columns]
 
 
-def test_discrete_views_and_guided_decoding_offer_it(store: SessionStore, tmp_path: Path) -> None:
+def test_discrete_views_and_guided_decoding_offer_it(store, tmp_path):
     demo = demo_store_at(tmp_path / "demo", 12, seed=3)
     for path, has_scrolls in ((store.path, True), (demo.path, False)):
         env = DiscreteActions(gymnasium.make("ShopR1-v0", store=str(path), split="train", reward="binary"))
@@ -74,7 +72,7 @@ def test_discrete_views_and_guided_decoding_offer_it(store: SessionStore, tmp_pa
     assert reward == 1
 
 
-def test_it_is_exported_and_checked(store: SessionStore, tmp_path: Path) -> None:
+def test_it_is_exported_and_checked(store, tmp_path):
     assert audit_store(store).action_counts == {"click": 12, "scroll": 24, "type_and_submit": 12}
     export_for_hub(store, tmp_path / "hub", licence="cc-by-4.0")
     run_import(HubImporter(tmp_path / "hub"), tmp_path / "back", splits=SplitPlan(by="official"))

@@ -32,13 +32,13 @@ CODE = "open({marker!r}, 'w').close()\ndef reward(reply, logged): return 1.0\ncl
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SessionStore:
+def store(tmp_path) -> SessionStore:
     demo_store_at(tmp_path / "store", 60, seed=1)
     return SessionStore.open(tmp_path / "store")
 
 
 @pytest.fixture
-def theirs(tmp_path: Path) -> Path:
+def theirs(tmp_path) -> Path:
     """A file of code that leaves a mark where it is run."""
     file = tmp_path / "theirs.py"
     file.write_text(CODE.format(marker=str(tmp_path / "ran")), encoding="utf-8")
@@ -55,7 +55,7 @@ def rank(store: SessionStore, out: Path, agents: str = "random") -> int:
 
 
 @pytest.mark.parametrize("name", [*preset_names(), *rows_names()])
-def test_presets_of_the_package_name_no_code(name: str) -> None:
+def test_presets_of_the_package_name_no_code(name):
     tables = read_tables(name) if name in preset_names() else read_tables("tiny_cpu", name)
     assert named_code(tables) == []
 
@@ -72,7 +72,7 @@ def test_presets_of_the_package_name_no_code(name: str) -> None:
         '[prompt]\nsystem_file = "/etc/hostname"',
     ],
 )
-def test_a_preset_runs_and_reads_nothing_that_the_call_does_not_name(text: str, theirs: Path, tmp_path: Path) -> None:
+def test_a_preset_runs_and_reads_nothing_that_the_call_does_not_name(text, theirs, tmp_path):
     preset = tmp_path / "theirs.toml"
     preset.write_text(f'base = "base.toml"\n{text.format(code=theirs)}\n', encoding="utf-8")
     (tmp_path / "base.toml").write_text('base = "tiny_cpu"\n', encoding="utf-8")
@@ -85,7 +85,7 @@ def test_a_preset_runs_and_reads_nothing_that_the_call_does_not_name(text: str, 
     assert name in named_code(msgspec.to_builtins(config)) and options.trust == (name,)
 
 
-def test_code_named_on_the_command_line_needs_no_trust(theirs: Path, tmp_path: Path) -> None:
+def test_code_named_on_the_command_line_needs_no_trust(theirs, tmp_path):
     preset = tmp_path / "mine.toml"
     preset.write_text(f'base = "tiny_cpu"\nreward = "{theirs}:reward"\n', encoding="utf-8")
     call = f"--preset {preset} --out {tmp_path}/out".split()
@@ -98,9 +98,7 @@ def test_code_named_on_the_command_line_needs_no_trust(theirs: Path, tmp_path: P
     assert prepare_from({**given, "trust": [f"{theirs}:reward"]})[2].reward == f"{theirs}:reward"
 
 
-def test_a_run_is_resumed_as_it_is_and_an_edited_one_only_with_consent(
-    theirs: Path, store: SessionStore, tmp_path: Path
-) -> None:
+def test_a_run_is_resumed_as_it_is_and_an_edited_one_only_with_consent(theirs, store, tmp_path):
     folder, name = tmp_path / "run", f"{theirs}:reward"
     words = ["--reward", name, "--store", str(store.path), "--out", str(folder)]
     begin_run(folder, prepare(words)[2], store)
@@ -114,9 +112,7 @@ def test_a_run_is_resumed_as_it_is_and_an_edited_one_only_with_consent(
 
 
 @pytest.mark.parametrize("place", ["config", "provenance"])
-def test_results_name_no_function_that_is_called(
-    place: str, theirs: Path, store: SessionStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_results_name_no_function_that_is_called(place, theirs, store, tmp_path, capsys):
     out = tmp_path / "out"
     assert rank(store, out) == 0
     with edited_json(out / "results.json") as log:
@@ -130,9 +126,7 @@ def test_results_name_no_function_that_is_called(
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_session_that_was_rewritten_is_found_wherever_the_fingerprint_is_printed(
-    store: SessionStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_session_that_was_rewritten_is_found_wherever_the_fingerprint_is_printed(store, tmp_path, capsys):
     """One of the train split, which this evaluation does not read."""
     out, forged = tmp_path / "out", tmp_path / "forged"
     assert rank(store, out) == 0
@@ -154,9 +148,7 @@ def test_a_session_that_was_rewritten_is_found_wherever_the_fingerprint_is_print
     assert not (tmp_path / "records").exists() and changed in capsys.readouterr().out
 
 
-def test_a_parquet_file_that_unpacks_to_gigabytes_is_not_read(
-    store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_parquet_file_that_unpacks_to_gigabytes_is_not_read(store, tmp_path, monkeypatch):
     monkeypatch.setattr("replay_sessions.store.manifest.MOST_UNPACKED_BYTES", 40_000_000)
     pages = pa.table({"page": pa.array(["a" * 10_000_000] * 5)})
     pq.write_table(pages, tmp_path / "bomb.parquet", compression="zstd", use_dictionary=False)
@@ -171,7 +163,7 @@ def test_a_parquet_file_that_unpacks_to_gigabytes_is_not_read(
         next(SessionStore.open(store.path).sessions())
 
 
-def test_a_request_that_is_too_long_is_not_read() -> None:
+def test_a_request_that_is_too_long_is_not_read():
     read = [0]
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
@@ -198,7 +190,7 @@ def test_a_request_that_is_too_long_is_not_read() -> None:
     assert read[0] <= MOST_BYTES
 
 
-def test_an_adapter_has_nothing_beside_plain_lora(tiny: Tiny, tmp_path: Path) -> None:
+def test_an_adapter_has_nothing_beside_plain_lora(tiny, tmp_path):
     tiny.save(tmp_path / "base")
     model, _ = load_model(str(tmp_path / "base"), own_tokenizer=True)
     adapter = tmp_path / "adapter"
@@ -224,7 +216,7 @@ def test_an_adapter_has_nothing_beside_plain_lora(tiny: Tiny, tmp_path: Path) ->
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_checkpoint_s_prompt_lies_in_it_and_nowhere_else(tiny: Tiny, tmp_path: Path) -> None:
+def test_a_checkpoint_s_prompt_lies_in_it_and_nowhere_else(tiny, tmp_path):
     (tmp_path / "mine.txt").write_text("Say what comes next.", encoding="utf-8")
     info = checkpoint_info()
     prompt = msgspec.structs.replace(info.prompt, system_file=str(tmp_path / "mine.txt"))
@@ -245,7 +237,7 @@ def test_a_checkpoint_s_prompt_lies_in_it_and_nowhere_else(tiny: Tiny, tmp_path:
             load_checkpoint(moved)
 
 
-def test_a_chat_template_that_loops_ends(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chat_template_that_loops_ends(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr("train.chat_template.TEMPLATE_LIMIT_S", 0.2)
     tiny.tokenizer.save_pretrained(tmp_path)
     loop = "{% for i in range(99999) %}{% for j in range(99999) %}{{ '' }}{% endfor %}{% endfor %}"

@@ -53,7 +53,7 @@ class StorageCounter(TorchDispatchMode):
     """
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # torch's own has no types
+        super().__init__()  # torch's own has no types
         self.alive = self.peak = 0
         self._sizes: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()
 
@@ -88,13 +88,13 @@ class StorageCounter(TorchDispatchMode):
                 counter._resize(counter._sizes[storage], size)
             return result
 
-        torch.UntypedStorage.resize_ = resize_  # type: ignore[method-assign, assignment]
-        super().__enter__()  # type: ignore[no-untyped-call]
+        torch.UntypedStorage.resize_ = resize_
+        super().__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        torch.UntypedStorage.resize_ = self._resize_storage  # type: ignore[method-assign]
-        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        torch.UntypedStorage.resize_ = self._resize_storage
+        super().__exit__(*error)
 
 
 class _SharedMode(FakeTensorMode):
@@ -127,13 +127,13 @@ class FakeAccelerator(StorageCounter):
         # In the calling thread: autograd has threads for those devices alone that it met at its first backward pass.
         self._multithreading = torch.autograd.set_multithreading_enabled(False)
         self._to_list = FakeTensor.tolist
-        FakeTensor.tolist = lambda tensor: tensor.cpu().tolist()  # type: ignore[method-assign, assignment]  # in one copy, as CUDA
+        FakeTensor.tolist = lambda tensor: tensor.cpu().tolist()  # in one copy, as CUDA
         super().__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
-        FakeTensor.tolist = self._to_list  # type: ignore[method-assign]
+        FakeTensor.tolist = self._to_list
         torch.autograd.set_multithreading_enabled(self._multithreading.prev)
         self._warnings.__exit__(*error)
         torch._C._set_only_lift_cpu_tensors(self._lifts)
@@ -207,7 +207,7 @@ def _register() -> None:
     library = torch.library.Library("aten", "IMPL")
     fallback = torch.library.Library("_", "IMPL")
     fallback.fallback(torch.library.fallthrough_kernel, _AUTOCAST)
-    _register.libraries = library, fallback  # type: ignore[attr-defined]  # what it registers goes with it
+    _register.libraries = library, fallback  # what it registers goes with it
     casts = _Casts()
     for names, rule in (
         (_IN_LOWER_PRECISION, casts.lower),

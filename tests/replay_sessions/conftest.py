@@ -1,7 +1,6 @@
 """Sessions to store: small ones by hand, and any that the schema allows (hypothesis)."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import strategies as st
@@ -26,7 +25,7 @@ def make_session(number: int = 0, *, user: str | None = None, steps: int = 2, pa
 
 
 @pytest.fixture
-def make_store(tmp_path: Path) -> Callable[..., SessionStore]:
+def make_store(tmp_path) -> Callable[..., SessionStore]:
     """Writes sessions into a store of the test's own folder and opens it."""
 
     def write(sessions: list[Session], name: str = "store", splits: SplitPlan | None = None) -> SessionStore:

@@ -9,7 +9,7 @@ def names(page: str) -> list[str]:
     return [element.name for element in find_elements(page)]
 
 
-def test_elements_come_in_document_order_with_text_and_what_they_accept() -> None:
+def test_elements_come_in_document_order_with_text_and_what_they_accept():
     page = """
     <form><input name="search_input" aria-label="Search the shop" value="kettle">
     <input name="search_button" type="submit" value="Go"></form>
@@ -29,27 +29,27 @@ def test_elements_come_in_document_order_with_text_and_what_they_accept() -> Non
     ]
 
 
-def test_a_container_whose_name_is_continued_inside_is_no_element() -> None:
+def test_a_container_whose_name_is_continued_inside_is_no_element():
     page = '<div name="refinements"><ul><li name="refinements.color.red">Red</li></ul></div>'
     assert names(page) == ["refinements.color.red"]
 
 
-def test_a_name_continued_elsewhere_is_still_an_element() -> None:
+def test_a_name_continued_elsewhere_is_still_an_element():
     assert names('<a name="page">1</a><a name="page.2">2</a>') == ["page", "page.2"]
     assert names('<div name="card">x</div><div><a name="card.open">y</a></div>') == ["card", "card.open"]
 
 
-def test_a_container_with_unrelated_names_inside_is_an_element() -> None:
+def test_a_container_with_unrelated_names_inside_is_an_element():
     assert names('<ul name="pagination"><li name="page_link.1">1</li></ul>') == ["pagination", "page_link.1"]
 
 
-def test_of_two_elements_with_one_name_the_first_counts_unless_it_is_a_container() -> None:
+def test_of_two_elements_with_one_name_the_first_counts_unless_it_is_a_container():
     assert [e.text for e in find_elements('<a name="x">first</a><a name="x">second</a>')] == ["first"]
     nested = '<div name="icon"><div name="icon"></div><div name="icon.2"></div></div>'
     assert names(nested) == ["icon", "icon.2"]
 
 
-def test_a_label_names_its_input() -> None:
+def test_a_label_names_its_input():
     page = '<label for="e">Email</label><input id="e" name="email">'
     assert find_elements(page)[0].text == "Email"
 
@@ -57,11 +57,11 @@ def test_a_label_names_its_input() -> None:
 @pytest.mark.parametrize(
     "page", ["", "\0", "<", "<a name>", "<a name=''>x</a>", "text", "<input type=hidden name=token>"]
 )
-def test_a_page_without_names_has_no_elements(page: str) -> None:
+def test_a_page_without_names_has_no_elements(page):
     assert find_elements(page) == []
 
 
-def test_names_keep_any_letters() -> None:
+def test_names_keep_any_letters():
     assert names('<a name="首页.电热水壶">首页</a><a name="a&amp;b &quot;c&quot;">x</a>') == [
         "首页.电热水壶",
         'a&b "c"',
@@ -69,13 +69,13 @@ def test_names_keep_any_letters() -> None:
 
 
 @pytest.mark.parametrize("inner", ["a", "a.b"])
-def test_deep_nesting_takes_linear_time(inner: str) -> None:
+def test_deep_nesting_takes_linear_time(inner):
     started = time.monotonic()
     assert names(f'<div name="{inner}">' * 5000 + '<p name="a.b.c">x') == ["a.b.c"]
     assert time.monotonic() - started < 2
 
 
-def test_the_page_printed_in_the_papers(shared_data) -> None:  # type: ignore[no-untyped-def]
+def test_the_page_printed_in_the_papers(shared_data):
     page = (shared_data / "shopcart_format" / "paper_example_results_page.html").read_text()
     found = names(page)
     assert len(found) == 33

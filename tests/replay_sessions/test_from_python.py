@@ -17,26 +17,26 @@ from tests.demo_stores import demo_store_at
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+def store(tmp_path_factory) -> SessionStore:
     return demo_store_at(tmp_path_factory.mktemp("stores") / "store", 40, seed=3)
 
 
 @pytest.fixture(scope="module")
-def log(store: SessionStore, tmp_path_factory: pytest.TempPathFactory) -> EvaluationLog:
+def log(store, tmp_path_factory) -> EvaluationLog:
     out = str(tmp_path_factory.mktemp("boards") / "out")
     return rank(
         agents=["random", "copy_match"], store=str(store.path), split="all", out=out, context={"persona": "none"}
     )
 
 
-def test_help_names_every_option_with_its_type_and_default() -> None:
+def test_help_names_every_option_with_its_type_and_default():
     options = inspect.signature(rank).parameters
     assert options["agents"].annotation == tuple[str, ...] and options["agents"].default is inspect.Parameter.empty
     assert options["split"].default == "test" and "options" not in options
     assert {"preset", "store", "grpo", "trust"} <= inspect.signature(train).parameters.keys()
 
 
-def test_a_store_is_a_collection_of_sessions(store: SessionStore) -> None:
+def test_a_store_is_a_collection_of_sessions(store):
     sessions = list(store)
     assert len(sessions) == len(store) == 40
     assert store[0] == sessions[0] and store[-1] == sessions[-1]
@@ -46,7 +46,7 @@ def test_a_store_is_a_collection_of_sessions(store: SessionStore) -> None:
         store[40]
 
 
-def test_a_store_as_a_table_has_a_row_for_each_step(store: SessionStore) -> None:
+def test_a_store_as_a_table_has_a_row_for_each_step(store):
     pytest.importorskip("pandas")
     table = store.to_pandas()
     assert len(table) == store.manifest.steps
@@ -58,13 +58,13 @@ def test_a_store_as_a_table_has_a_row_for_each_step(store: SessionStore) -> None
     assert set(store.to_pandas("test").split) == {"test"}
 
 
-def test_without_pandas_the_extra_is_named(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pandas_the_extra_is_named(store, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtra, match=r"pip install 'shop-r1\[notebook\]'"):
         store.to_pandas()
 
 
-def test_a_session_is_one_short_line(store: SessionStore) -> None:
+def test_a_session_is_one_short_line(store):
     session = store[0]
     assert repr(session).startswith(f"Session('{session.session_id}', user '{session.user_id}', goal ")
     assert len(repr(session)) < 200
@@ -72,7 +72,7 @@ def test_a_session_is_one_short_line(store: SessionStore) -> None:
     assert all(len(repr(step)) < 200 for step in session.steps)
 
 
-def test_a_notebook_shows_pages_in_a_sandbox_with_the_logged_element_marked() -> None:
+def test_a_notebook_shows_pages_in_a_sandbox_with_the_logged_element_marked():
     step = Step(page='<a name="cart">Cart</a><script>alert(1)</script>', action=Click(name="cart"), rationale="<b>why")
     shown = step._repr_html_()
     [frame] = re.findall(r'<iframe sandbox srcdoc="([^"]*)"', shown)
@@ -84,7 +84,7 @@ def test_a_notebook_shows_pages_in_a_sandbox_with_the_logged_element_marked() ->
     assert "<img" not in session._repr_html_() and "<s>" not in session._repr_html_()
 
 
-def test_rank_takes_what_the_command_takes_and_returns_its_log(log: EvaluationLog, store: SessionStore) -> None:
+def test_rank_takes_what_the_command_takes_and_returns_its_log(log, store):
     assert log.entries == read_log(Path(log.provenance["config"]["out"])).entries
     assert log.config.context.persona == "none"
     assert repr(log) == f"EvaluationLog(random, copy_match on {store.path}, split all)"
@@ -92,7 +92,7 @@ def test_rank_takes_what_the_command_takes_and_returns_its_log(log: EvaluationLo
         rank(agnts=["random"], out="x")
 
 
-def test_a_leaderboard_is_a_table_in_pandas(log: EvaluationLog) -> None:
+def test_a_leaderboard_is_a_table_in_pandas(log):
     pytest.importorskip("pandas")
     table = log.to_pandas().set_index("agent")
     for entry in log.entries:

@@ -45,7 +45,7 @@ def refused(*words: str | Path, most_bytes: int | None = None) -> str:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path) -> Path:
     """Sessions that make a store of more than 3 MB."""
     path = tmp_path / "log.jsonl"
     lines = [msgspec.json.encode(make_session(number, page=os.urandom(50_000).hex())) for number in range(40)]
@@ -54,9 +54,7 @@ def log(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_an_import_that_may_write_no_more_tells_so_and_can_be_gone_on_with(
-    log: Path, tmp_path: Path, workers: str
-) -> None:
+def test_an_import_that_may_write_no_more_tells_so_and_can_be_gone_on_with(log, tmp_path, workers):
     # A second part, so that two processes work; the log grows beyond the 16 MiB of one.
     with log.open("ab") as file:
         file.writelines(
@@ -73,7 +71,7 @@ def test_an_import_that_may_write_no_more_tells_so_and_can_be_gone_on_with(
 
 
 @pytest.mark.parametrize("words", [("generate", "--sessions", "400"), ("export", "hub")])
-def test_generating_and_exporting_tell_it_too(log: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_generating_and_exporting_tell_it_too(log, tmp_path, words):
     source: tuple[str | Path, ...] = ()
     if words[0] == "export":
         source = (tmp_path / "source",)
@@ -86,7 +84,7 @@ def test_generating_and_exporting_tell_it_too(log: Path, tmp_path: Path, words: 
 
 
 @pytest.mark.parametrize("lines", [1, 10_000])  # what fits into the buffer fails at the end, else in the middle
-def test_output_that_has_no_room_is_told_once(lines: int) -> None:
+def test_output_that_has_no_room_is_told_once(lines):
     program = (
         "import sys; from replay_sessions.foundation.command_line import run_command; "
         f"sys.exit(run_command(lambda: print('line\\n' * {lines})))"
@@ -97,7 +95,7 @@ def test_output_that_has_no_room_is_told_once(lines: int) -> None:
     assert "No space left on device" in ended.stderr
 
 
-def test_other_errors_of_the_system_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_errors_of_the_system_are_one_line(capsys):
     def fails() -> None:
         raise PermissionError(13, "Permission denied", "closed")
 
@@ -111,7 +109,7 @@ class TestNamesThatAreNoText:
     """A file's name may be any bytes on Linux; what is no UTF-8 can stand in no manifest."""
 
     @pytest.fixture(autouse=True)
-    def files(self, tmp_path: Path, log: Path) -> None:
+    def files(self, tmp_path, log) -> None:
         log.rename(tmp_path / NOT_UTF8)
         (tmp_path / "folder").mkdir()
         (tmp_path / "folder" / f"{NOT_UTF8}.jsonl").write_bytes((tmp_path / NOT_UTF8).read_bytes())
@@ -130,9 +128,7 @@ class TestNamesThatAreNoText:
             ("check", f"folder_{NOT_UTF8}"),
         ],
     )
-    def test_they_are_told_in_one_line(
-        self, tmp_path: Path, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_they_are_told_in_one_line(self, tmp_path, words, capsys):
         placed = [str(tmp_path / word) if word in ("store", "folder") or NOT_UTF8 in word else word for word in words]
         assert main(placed) == 2
         complaint = capsys.readouterr().err
@@ -140,7 +136,7 @@ class TestNamesThatAreNoText:
         assert r"\xff" in complaint
         assert "is not UTF-8: rename it first" in complaint
 
-    def test_a_library_call_is_told_too(self, tmp_path: Path) -> None:
+    def test_a_library_call_is_told_too(self, tmp_path):
         with pytest.raises(BadConfig, match=r"log\\xff' is not UTF-8"):
             SessionStore.open(tmp_path / NOT_UTF8)
 
@@ -158,7 +154,7 @@ for number in (1, 2):
 """
 
 
-def test_stores_are_read_and_replaced_where_there_are_no_locks(tmp_path: Path) -> None:
+def test_stores_are_read_and_replaced_where_there_are_no_locks(tmp_path):
     done = subprocess.run([sys.executable, "-c", WITHOUT_LOCKS, tmp_path / "store"], cwd=ROOT, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
     assert [path.name for path in tmp_path.iterdir()] == ["store"]

@@ -1,7 +1,5 @@
 """A log that `show` and `check` print cannot move a terminal's cursor or change its colors."""
 
-from pathlib import Path
-
 import pytest
 
 from replay_sessions import Click, Session, Step, StoreWriter
@@ -11,7 +9,7 @@ ESCAPES = "\x1b[31m\x07\x9b2J"
 
 
 @pytest.mark.parametrize("words", ["show {}", "show {} --session {}", "show {} --session {} --step 0", "check {}"])
-def test_escape_sequences_of_a_log_are_replaced(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_escape_sequences_of_a_log_are_replaced(words, tmp_path, capsys):
     session_id = f"s{ESCAPES}"
     page = f'<a name="x">{ESCAPES} text</a>'
     steps = (Step(page=page, action=Click(name=f"n{ESCAPES}"), rationale=ESCAPES),) * 2

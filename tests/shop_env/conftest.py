@@ -14,7 +14,7 @@ settings.load_profile("no_deadline")
 
 
 @pytest.fixture(scope="module")
-def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def demo_store(tmp_path_factory) -> Path:
     """Forty sessions of the demo shop."""
     return demo_store_at(tmp_path_factory.mktemp("stores") / "demo", 40, seed=3).path
 

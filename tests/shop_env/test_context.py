@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import gymnasium
 import msgspec
@@ -41,7 +40,7 @@ def size(observation: Observation) -> int:
     return past + len(observation["page"]) + len(observation["persona"]) + len(observation["goal"])
 
 
-def test_the_earliest_pages_go_first_and_actions_and_rationales_stay() -> None:
+def test_the_earliest_pages_go_first_and_actions_and_rationales_stay():
     session = session_of("a" * 100, "b" * 100, "c" * 100, "d" * 100)
     whole = size(observe(session, 3))
     for pages, budget in ((4, whole), (3, whole - 1), (3, whole - 100), (2, whole - 101), (1, whole - 201)):
@@ -53,16 +52,16 @@ def test_the_earliest_pages_go_first_and_actions_and_rationales_stay() -> None:
         assert size(observation) <= budget
 
 
-def test_then_the_page_is_cut_and_says_so() -> None:
+def test_then_the_page_is_cut_and_says_so():
     session = session_of(links(100))
     page = observe(session, 0, ContextConfig(budget=500))["page"]
     assert len(page) <= 500
-    shown, left_out = re.fullmatch(r"(.*)<!-- (\d+) characters left out -->", page, re.DOTALL).groups()  # type: ignore[union-attr]
+    shown, left_out = re.fullmatch(r"(.*)<!-- (\d+) characters left out -->", page, re.DOTALL).groups()
     assert shown.startswith('<a name="link_0">') and links(100).startswith(shown)
     assert len(shown) + int(left_out) == len(links(100))
 
 
-def test_a_page_is_cut_around_what_the_shopper_used_last() -> None:
+def test_a_page_is_cut_around_what_the_shopper_used_last():
     page = links(100)
     session = session_of(page, page, clicked="link_50")
     shown = observe(session, 1, ContextConfig(budget=600))["page"]
@@ -72,7 +71,7 @@ def test_a_page_is_cut_around_what_the_shopper_used_last() -> None:
 
 
 @pytest.mark.parametrize("budget", [100, 300, 1000, 3000])
-def test_the_logged_action_of_the_step_decides_nothing(budget: int) -> None:
+def test_the_logged_action_of_the_step_decides_nothing(budget):
     """Sessions that differ only in the action of the last step look the same at that step."""
     seen = []
     for clicked in ("link_3", "link_97"):
@@ -94,7 +93,7 @@ def test_the_logged_action_of_the_step_decides_nothing(budget: int) -> None:
     st.integers(0, 3),
     st.integers(0, 40),
 )
-def test_no_observation_depends_on_what_comes_after_it(context: ContextConfig, index: int, clicked: int) -> None:
+def test_no_observation_depends_on_what_comes_after_it(context, index, clicked):
     """Neither the step's own action and rationale nor any later page, whatever of the session is shown."""
     session = session_of(*(links(count) for count in (20, 40, 5, 30)), clicked="link_7")
     other = [
@@ -106,7 +105,7 @@ def test_no_observation_depends_on_what_comes_after_it(context: ContextConfig, i
     assert observe(changed, index, context) == observe(session, index, context)
 
 
-def test_a_budget_below_the_actions_leaves_the_actions() -> None:
+def test_a_budget_below_the_actions_leaves_the_actions():
     observation = observe(session_of("a" * 100, "b" * 100), 1, ContextConfig(budget=5))
     assert observation["page"] == "" == observation["history"][0]["page"]
     assert json.loads(observation["history"][0]["action"])["name"] == "link_0"
@@ -115,28 +114,28 @@ def test_a_budget_below_the_actions_leaves_the_actions() -> None:
 @given(
     st.text(), st.integers(0, 400), st.sampled_from([None, '{"type": "click", "name": "x"}', '{"type": "terminate"}'])
 )
-def test_a_shortened_page_is_never_longer_than_its_room(page: str, room: int, last_action: str | None) -> None:
+def test_a_shortened_page_is_never_longer_than_its_room(page, room, last_action):
     assert len(shorten_page(page * 5, room, last_action)) <= room
 
 
-def test_wrong_budgets_are_named() -> None:
+def test_wrong_budgets_are_named():
     with pytest.raises(BadConfig, match=r"context\.budget is 0; it must be at least 1"):
         ContextConfig(budget=0)
 
 
-def test_only_whole_sessions_without_a_budget_grow_by_appending() -> None:
+def test_only_whole_sessions_without_a_budget_grow_by_appending():
     assert ContextConfig().grows_by_appending
     assert not ContextConfig(budget=10).grows_by_appending
     assert not ContextConfig(scope="latest_step").grows_by_appending
 
 
-def test_all_steps_at_once_equal_one_by_one_within_a_budget() -> None:
+def test_all_steps_at_once_equal_one_by_one_within_a_budget():
     session, context = session_of(*(links(n) for n in (3, 30, 9, 5))), ContextConfig(budget=900)
     assert observe_session(session, context) == [observe(session, index, context) for index in range(4)]
 
 
 @given(st.dictionaries(st.text(min_size=1), st.sampled_from(["a", "b", "c", "d"]), min_size=2), st.integers(0, 99))
-def test_shuffled_personas_are_those_of_other_users(personas: dict[str, str], seed: int) -> None:
+def test_shuffled_personas_are_those_of_other_users(personas, seed):
     shuffled = shuffle_personas(personas, seed)
     assert sorted(shuffled.values()) == sorted(personas.values())
     texts = list(personas.values())
@@ -146,11 +145,11 @@ def test_shuffled_personas_are_those_of_other_users(personas: dict[str, str], se
 
 
 @pytest.fixture(scope="module")
-def demo_store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+def demo_store(tmp_path_factory) -> SessionStore:
     return demo_store_at(tmp_path_factory.mktemp("stores") / "demo", 80, seed=3)
 
 
-def test_persona_arms_in_the_env(demo_store: SessionStore) -> None:
+def test_persona_arms_in_the_env(demo_store):
     own: dict[str, str] = {s.session_id: s.persona.text for s in demo_store.sessions() if s.persona}
     seen = {}
     for arm in ("matched", "none", "generic", "shuffled"):
@@ -167,19 +166,19 @@ def test_persona_arms_in_the_env(demo_store: SessionStore) -> None:
     assert set(seen["shuffled"].values()) <= set(own.values())
 
 
-def test_a_shuffled_persona_is_one_per_user_and_follows_the_seed(demo_store: SessionStore) -> None:
+def test_a_shuffled_persona_is_one_per_user_and_follows_the_seed(demo_store):
     foreign = [persona_texts(demo_store, ContextConfig(persona="shuffled", persona_seed=seed)) for seed in (1, 1, 2)]
     assert foreign[0] == foreign[1] != foreign[2]
     assert persona_texts(demo_store, ContextConfig()) is None
 
 
-def test_shuffling_without_the_other_users_is_an_error() -> None:
+def test_shuffling_without_the_other_users_is_an_error():
     session = msgspec.structs.replace(session_of("a"), persona=Persona(text="Ada"))
     with pytest.raises(BadConfig, match=r"pass personas=persona_texts\(store, context\)"):
         observe(session, 0, ContextConfig(persona="shuffled"))
 
 
-def test_the_env_s_budget_is_an_option(tmp_path: Path, demo_store: SessionStore) -> None:
+def test_the_env_s_budget_is_an_option(tmp_path, demo_store):
     env = gymnasium.make("ShopR1-v0", store=str(demo_store.path), split="all", context={"budget": 700})
     for seed in range(20):
         observation, _ = env.reset(seed=seed)

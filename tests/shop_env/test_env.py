@@ -29,7 +29,7 @@ def make(**options: Any) -> gymnasium.Env:
 
 
 @pytest.fixture
-def env(kettle_session: Session) -> ReplayEnv:
+def env(kettle_session) -> ReplayEnv:
     return ReplayEnv(MemoryStore([kettle_session], "kettle"), "all")
 
 
@@ -45,12 +45,12 @@ def odd_text_store() -> MemoryStore:
     return MemoryStore(sessions, "odd")
 
 
-def test_check_env_passes_on_any_unicode() -> None:
+def test_check_env_passes_on_any_unicode():
     check_env(ReplayEnv(odd_text_store(), "all"), skip_render_check=True)
 
 
 @pytest.mark.parametrize("preset", sorted(REWARD_PRESETS))
-def test_replaying_the_log_earns_the_best_reward_at_every_step(demo_store: Path, preset: str) -> None:
+def test_replaying_the_log_earns_the_best_reward_at_every_step(demo_store, preset):
     env = make(store=str(demo_store), split="all", reward=preset, order="storage", first_action=True)
     for session in SessionStore.open(demo_store).sessions():
         _, info = env.reset()
@@ -61,7 +61,7 @@ def test_replaying_the_log_earns_the_best_reward_at_every_step(demo_store: Path,
             assert (terminated, truncated) == (index == len(session.steps) - 1, False)
 
 
-def test_observations_and_rewards_are_those_of_observe_and_score_reply(kettle_session: Session) -> None:
+def test_observations_and_rewards_are_those_of_observe_and_score_reply(kettle_session):
     context = {"scope": "latest_step", "rationales": False, "persona": "none"}
     env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all", context=context)
     expected = ContextConfig(scope="latest_step", rationales=False, persona="none")
@@ -78,7 +78,7 @@ def test_observations_and_rewards_are_those_of_observe_and_score_reply(kettle_se
     assert "problem" not in info
 
 
-def test_behind_the_last_step_the_page_is_empty_and_the_history_whole(kettle_session: Session, env: ReplayEnv) -> None:
+def test_behind_the_last_step_the_page_is_empty_and_the_history_whole(kettle_session, env):
     env.reset(seed=0)
     for _ in range(3):
         observation, _, terminated, _, _ = env.step("x")
@@ -90,12 +90,12 @@ def test_behind_the_last_step_the_page_is_empty_and_the_history_whole(kettle_ses
         env.step("x")
 
 
-def test_stepping_before_a_reset_is_an_error() -> None:
+def test_stepping_before_a_reset_is_an_error():
     with pytest.raises(ResetNeeded):
         ReplayEnv(odd_text_store(), "all").step("x")
 
 
-def test_an_unreadable_reply_is_explained_and_earns_nothing(env: ReplayEnv) -> None:
+def test_an_unreadable_reply_is_explained_and_earns_nothing(env):
     env.reset(seed=0)
     _, reward, _, _, info = env.step("I would click.")
     assert reward == info["reward_breakdown"]["format"] == 0
@@ -104,13 +104,13 @@ def test_an_unreadable_reply_is_explained_and_earns_nothing(env: ReplayEnv) -> N
 
 
 @pytest.mark.parametrize("reply", [None, 7, b"{}", ["x"], {"rationale": "x"}])
-def test_a_reply_that_is_no_text_is_a_bug_of_the_caller(env: ReplayEnv, reply: object) -> None:
+def test_a_reply_that_is_no_text_is_a_bug_of_the_caller(env, reply):
     env.reset(seed=0)
     with pytest.raises(TypeError, match=type(reply).__name__):
-        env.step(reply)  # type: ignore[arg-type]
+        env.step(reply)
 
 
-def test_the_first_action_is_given_and_sessions_without_another_are_left_out(kettle_session: Session) -> None:
+def test_the_first_action_is_given_and_sessions_without_another_are_left_out(kettle_session):
     short = msgspec.structs.replace(kettle_session, session_id="short", steps=kettle_session.steps[:1])
     store = MemoryStore([kettle_session, short], "short")
     env = ReplayEnv(store, "all")
@@ -125,7 +125,7 @@ def test_the_first_action_is_given_and_sessions_without_another_are_left_out(ket
     assert whole.step("x")[2] is True
 
 
-def test_gymnasium_s_own_limit_truncates_and_does_not_terminate(demo_store: Path) -> None:
+def test_gymnasium_s_own_limit_truncates_and_does_not_terminate(demo_store):
     limited = {"store": str(demo_store), "split": "all", "max_episode_steps": 2}
     for made in (make(**limited), gymnasium.make_vec("ShopR1-v0", num_envs=1, **limited).envs[0]):
         whole = made.unwrapped
@@ -141,7 +141,7 @@ def _order(env: gymnasium.Env, seed: int, count: int) -> list[str]:
     return [first, *(env.reset()[1]["session_id"] for _ in range(count - 1))]
 
 
-def test_the_seed_decides_the_order_and_every_session_comes_once_a_round(demo_store: Path) -> None:
+def test_the_seed_decides_the_order_and_every_session_comes_once_a_round(demo_store):
     env = make(store=str(demo_store), split="all")
     count = len(env.unwrapped.session_ids)
     two_rounds = _order(env, 5, 2 * count)
@@ -151,14 +151,14 @@ def test_the_seed_decides_the_order_and_every_session_comes_once_a_round(demo_st
     assert two_rounds[:count] != _order(env, 6, count)
 
 
-def test_naming_a_session_does_not_disturb_the_order(demo_store: Path) -> None:
+def test_naming_a_session_does_not_disturb_the_order(demo_store):
     plain, disturbed = (make(store=str(demo_store), split="all") for _ in range(2))
     expected = _order(plain, 5, 4)
     disturbed.reset(seed=5, options={"session_id": expected[0]})
     assert [disturbed.reset()[1]["session_id"] for _ in range(3)] == expected[:3]
 
 
-def test_options_are_json_values_and_a_spec_survives_json(demo_store: Path) -> None:
+def test_options_are_json_values_and_a_spec_survives_json(demo_store):
     options = {
         "store": str(demo_store),
         "split": "all",
@@ -176,7 +176,7 @@ def test_options_are_json_values_and_a_spec_survives_json(demo_store: Path) -> N
     assert again.reset(seed=1)[0] == env.reset(seed=1)[0]
 
 
-def test_the_goal_is_hidden_unless_asked_for_and_a_spec_of_classes_saves_as_json(demo_store: Path) -> None:
+def test_the_goal_is_hidden_unless_asked_for_and_a_spec_of_classes_saves_as_json(demo_store):
     store = str(demo_store)
     assert gymnasium.make("ShopR1-v0", store=store).reset(seed=0)[0]["goal"] == ""
     env = gymnasium.make("ShopR1-v0", store=store, context=GOAL_SHOWN, reward=RewardConfig(dars=1.0))
@@ -206,13 +206,13 @@ def test_the_goal_is_hidden_unless_asked_for_and_a_spec_of_classes_saves_as_json
         ({"split": "tests"}, "unknown split 'tests'"),
     ],
 )  # fmt: skip
-def test_a_wrong_option_is_named_with_its_remedy(demo_store: Path, options: dict[str, Any], message: str) -> None:
+def test_a_wrong_option_is_named_with_its_remedy(demo_store, options, message):
     with pytest.raises(BadConfig, match=message):
         ReplayEnv(**{"store": str(demo_store), "split": "all", **options})
 
 
 @pytest.mark.parametrize("kind", [Path, SessionStore.open])
-def test_a_store_that_no_spec_could_save_is_refused_with_the_remedy(demo_store: Path, kind: Any) -> None:
+def test_a_store_that_no_spec_could_save_is_refused_with_the_remedy(demo_store, kind):
     with pytest.raises(BadConfig, match=r"store is .*; gymnasium\.make takes a path as str.*ReplayEnv\(store, …\)"):
         make(store=kind(demo_store), split="all")
     with pytest.raises(BadConfig, match=r"give str\(path\)"):
@@ -220,13 +220,13 @@ def test_a_store_that_no_spec_could_save_is_refused_with_the_remedy(demo_store: 
     assert ReplayEnv(kind(demo_store), "all").session_ids
 
 
-def test_everything_in_an_info_is_json(env: ReplayEnv) -> None:
+def test_everything_in_an_info_is_json(env):
     infos = [env.reset(seed=0)[1], env.step("x")[4], env.step(format_reply("", Click(name="reviews.read_all")))[4]]
     assert [json.loads(json.dumps(info)) for info in infos] == infos
     assert infos[2]["reward_breakdown"]["name_similarity"] == 1000
 
 
-def test_a_session_of_another_split_is_not_served(demo_store: Path) -> None:
+def test_a_session_of_another_split_is_not_served(demo_store):
     whole = SessionStore.open(demo_store)
     named = next(name for name in whole.session_ids("test") if whole.step_count(name) > 1)
     env = make(store=str(demo_store), split="train")
@@ -237,7 +237,7 @@ def test_a_session_of_another_split_is_not_served(demo_store: Path) -> None:
         assert env.reset(options={"session_id": named})[1]["session_id"] == named
 
 
-def test_a_missing_store_or_session_is_named(demo_store: Path) -> None:
+def test_a_missing_store_or_session_is_named(demo_store):
     with pytest.raises(StoreNotFound, match="no session store at"):
         make(store="no/such/store")
     env = make(store=str(demo_store), split="all")
@@ -249,14 +249,14 @@ def test_a_missing_store_or_session_is_named(demo_store: Path) -> None:
         env.reset(options={"session": "x"})
 
 
-def test_a_split_without_a_step_to_score_is_an_error() -> None:
+def test_a_split_without_a_step_to_score_is_an_error():
     steps = (Step(page="p", action=Terminate()),)
     store = MemoryStore([Session(session_id="s", user_id="u", source="t", steps=steps)], "single")
     with pytest.raises(BadConfig, match="has 1 sessions, and none of them has a step to score after its first"):
         ReplayEnv(store, "all")
 
 
-def test_changing_an_observation_does_not_change_the_next_episode(kettle_session: Session, env: ReplayEnv) -> None:
+def test_changing_an_observation_does_not_change_the_next_episode(kettle_session, env):
     first, _ = env.reset(seed=0)
     first["history"][0]["page"] = "changed"
     first["page"] = "changed"
@@ -266,7 +266,7 @@ def test_changing_an_observation_does_not_change_the_next_episode(kettle_session
     assert env.step("x")[4]["logged_action"]["name"] != "changed"
 
 
-def test_ansi_shows_elements_and_no_control_characters(kettle_session: Session) -> None:
+def test_ansi_shows_elements_and_no_control_characters(kettle_session):
     env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all", context=GOAL_SHOWN, render_mode="ansi")
     env.reset(seed=0)
     env.step("\x1b[31mred\x07")
@@ -278,7 +278,7 @@ def test_ansi_shows_elements_and_no_control_characters(kettle_session: Session) 
     assert not any(ord(sign) < 32 and sign != "\n" for sign in shown)
 
 
-def test_rendering_without_a_mode_warns(env: ReplayEnv) -> None:
+def test_rendering_without_a_mode_warns(env):
     env.reset(seed=0)
     with pytest.warns(UserWarning, match="render_mode"):
         assert env.render() is None
@@ -295,22 +295,22 @@ OTHERS = ("selectolax", "tinycss2", "phonenumbers", "stdnum", "scipy", "tyro", "
         ("shop_env.env, shop_env.metrics, shop_env.reward", MODEL_LIBRARIES),
     ],
 )
-def test_importing_the_env_loads_no_library_that_it_does_not_need(modules: str, packages: tuple[str, ...]) -> None:
+def test_importing_the_env_loads_no_library_that_it_does_not_need(modules, packages):
     code = f"import sys, {modules}; print([name for name in {packages} if name in sys.modules])"
     assert run_python("-c", code).stdout.strip() == "[]"
 
 
-def test_the_package_says_what_is_public() -> None:
+def test_the_package_says_what_is_public():
     assert all(hasattr(shop_env, name) for name in shop_env.__all__)
 
 
-def test_an_env_shows_its_sessions_and_takes_its_own_configurations(kettle_session: Session) -> None:
+def test_an_env_shows_its_sessions_and_takes_its_own_configurations(kettle_session):
     context, reward = ContextConfig(persona="none"), RewardConfig(dars=1.0)
     env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all", context=context, reward=reward)
     assert "1 sessions, split 'all'" in repr(env)
     assert (env.context, env.reward) == (context, reward)
 
 
-def test_a_misspelt_option_of_gymnasium_make_is_named() -> None:
+def test_a_misspelt_option_of_gymnasium_make_is_named():
     with pytest.raises(BadConfig, match=r"spilt.*'split'"):
         gymnasium.make("ShopR1-v0", spilt="test")

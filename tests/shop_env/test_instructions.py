@@ -4,7 +4,6 @@ Sources: Shop-R1, appendix A; Customer-R1, appendix B. `None` marks what ours ha
 """
 
 import re
-from typing import Literal
 
 import pytest
 
@@ -106,12 +105,12 @@ def rest_of(text: str, points: Points) -> str:
     return HEADINGS.sub("", text).strip()
 
 
-def test_shop_r1_s_prompt_says_what_appendix_a_says_and_nothing_else() -> None:
+def test_shop_r1_s_prompt_says_what_appendix_a_says_and_nothing_else():
     assert rest_of(instructions("shop_r1"), SHOP_R1 | OUR_FORM) == ""
 
 
 @pytest.mark.parametrize("rationales", [True, False])
-def test_customer_r1_s_prompts_say_what_appendix_b_says_and_nothing_else(rationales: bool) -> None:
+def test_customer_r1_s_prompts_say_what_appendix_b_says_and_nothing_else(rationales):
     points = CUSTOMER_R1 | OUR_FORM if rationales else WITHOUT_RATIONALES
     text = instructions("customer_r1", PERSONA, rationales=rationales, typing="input")
     assert rest_of(text, points) == PERSONA
@@ -121,15 +120,13 @@ def test_customer_r1_s_prompts_say_what_appendix_b_says_and_nothing_else(rationa
 
 @pytest.mark.parametrize("typing", ["type_and_submit", "input", "both"])
 @pytest.mark.parametrize("style", ["full", "shop_r1", "customer_r1"])
-def test_every_style_knows_the_words_for_typing_of_the_store_and_no_others(
-    style: Literal["full", "shop_r1", "customer_r1"], typing: Typing
-) -> None:
+def test_every_style_knows_the_words_for_typing_of_the_store_and_no_others(style, typing):
     text = instructions(style, typing=typing)
     assert (TYPE_AND_SUBMIT in text, INPUT in text) == (typing != "input", typing != "type_and_submit")
     assert ("enter were pressed" in text or "press enter." in text) == (typing != "input")
 
 
-def test_our_own_prompt_says_what_both_appendices_say() -> None:
+def test_our_own_prompt_says_what_both_appendices_say():
     text = instructions("full", PERSONA)
     for words in (
         "on the website of a shop, looking for something to buy",

@@ -45,18 +45,18 @@ def buy(env: LiveEnv) -> list[tuple[float, bool]]:
 
 @pytest.mark.parametrize("page_size", ["small", "compact", "realistic"])
 @pytest.mark.parametrize("persona", ["matched", "none"])
-def test_check_env_passes(page_size: str, persona: str) -> None:
+def test_check_env_passes(page_size, persona):
     check_env(gymnasium.make("ShopLive-v0", page_size=page_size, context={"persona": persona}).unwrapped)
 
 
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
 @pytest.mark.parametrize("view", ["flat", "dict"])
-def test_check_env_passes_on_the_discrete_view(view: str) -> None:
-    env = DiscreteActions(gymnasium.make("ShopLive-v0").unwrapped, view=view)  # type: ignore[arg-type]
+def test_check_env_passes_on_the_discrete_view(view):
+    env = DiscreteActions(gymnasium.make("ShopLive-v0").unwrapped, view=view)
     check_env(env, skip_render_check=True)
 
 
-def test_visits_are_those_of_the_generated_population() -> None:
+def test_visits_are_those_of_the_generated_population():
     """Same shoppers, goals and first pages, one after the other; a named visit does not disturb the order."""
     env = LiveEnv("realistic")
     for number, session in enumerate(generate_sessions(9, seed=42, page_size="realistic")):
@@ -67,7 +67,7 @@ def test_visits_are_those_of_the_generated_population() -> None:
         assert (again, named) == (observation, info)
 
 
-def test_a_click_leads_to_the_page_it_leads_to() -> None:
+def test_a_click_leads_to_the_page_it_leads_to():
     env = LiveEnv()
     observation, _ = env.reset(seed=3)
     before = observation
@@ -91,7 +91,7 @@ def test_a_click_leads_to_the_page_it_leads_to() -> None:
         (format_reply("", TypeAndSubmit(name="departments.office", text="lamp")), "not_an_input"),
     ],
 )
-def test_an_impossible_action_changes_nothing(reply: str, problem: str) -> None:
+def test_an_impossible_action_changes_nothing(reply, problem):
     env = LiveEnv(reward="shopper")
     before, _ = env.reset(seed=3)
     for count in (1, 2):
@@ -102,13 +102,13 @@ def test_an_impossible_action_changes_nothing(reply: str, problem: str) -> None:
         assert info["problem_detail"] and "action" not in info
 
 
-def test_a_fenced_reply_is_done_where_extraction_is_lenient() -> None:
+def test_a_fenced_reply_is_done_where_extraction_is_lenient():
     env = LiveEnv(extraction="lenient")
     env.reset(seed=3)
     assert env.step(f"I leave.\n```json\n{LEAVE}\n```")[4]["outcome"] == "terminate"
 
 
-def test_buying_and_leaving_end_a_visit() -> None:
+def test_buying_and_leaving_end_a_visit():
     env = LiveEnv()
     assert [over for _, over in buy(env)] == [False, False, False, True]
     with pytest.raises(ResetNeeded):
@@ -119,7 +119,7 @@ def test_buying_and_leaving_end_a_visit() -> None:
     assert (observation["page"], observation["step"], len(observation["history"])) == ("", 1, 1)
 
 
-def test_an_endless_visit_is_truncated_by_gymnasium() -> None:
+def test_an_endless_visit_is_truncated_by_gymnasium():
     env = gymnasium.make("ShopLive-v0")
     env.reset(seed=0)
     assert [env.step("?")[2:4] for _ in range(20)] == [(False, False)] * 19 + [(False, True)]
@@ -128,7 +128,7 @@ def test_an_endless_visit_is_truncated_by_gymnasium() -> None:
     assert [env.step("?")[2:4] for _ in range(2)] == [(False, False), (False, True)]
 
 
-def test_rewards_are_what_their_names_say() -> None:
+def test_rewards_are_what_their_names_say():
     assert [reward for reward, _ in buy(LiveEnv())] == [0, 0, 0, 0]
     env = LiveEnv(reward="shopper", context={"persona": "none"})
     observation, _ = env.reset(seed=3)
@@ -143,7 +143,7 @@ def test_rewards_are_what_their_names_say() -> None:
         assert observation["persona"] == ""
 
 
-def test_the_context_decides_what_is_shown() -> None:
+def test_the_context_decides_what_is_shown():
     shown = {}
     for persona in ("matched", "none", "generic"):
         env = LiveEnv(context={"scope": "latest_step", "rationales": False, "persona": persona})
@@ -156,11 +156,11 @@ def test_the_context_decides_what_is_shown() -> None:
     assert len(set(shown.values())) == 3 and shown["none"] == ""
 
 
-def test_without_a_seed_populations_differ() -> None:
+def test_without_a_seed_populations_differ():
     assert len({LiveEnv().reset()[0]["goal"] for _ in range(4)}) > 1
 
 
-def test_a_variant_is_what_its_visitors_see() -> None:
+def test_a_variant_is_what_its_visitors_see():
     visits = [
         LiveEnv("compact", variant=variant).reset(seed=1)[0]
         for variant in (None, {"wording": "warm"}, {"badges": True})
@@ -169,18 +169,18 @@ def test_a_variant_is_what_its_visitors_see() -> None:
     env = LiveEnv("compact", variant={"checkout_page": True})
     env.reset(seed=1)
     for name in ("nav_bar.tent", "search_results", "product.buy_now"):
-        page = env.step(click_on(env._visit.observation(env.context), name))[0]["page"]  # type: ignore[union-attr]
+        page = env.step(click_on(env._visit.observation(env.context), name))[0]["page"]
     assert "<h1>Checkout</h1>" in page
 
 
-def test_the_spec_survives_json() -> None:
+def test_the_spec_survives_json():
     context = {"rationales": False, "persona": "none"}
     env = gymnasium.make("ShopLive-v0", page_size="realistic", variant={"price_factor": 1.2}, context=context)
     again = gymnasium.make(gymnasium.envs.registration.EnvSpec.from_json(env.spec.to_json()))
     assert again.reset(seed=1)[0] == env.reset(seed=1)[0]
 
 
-def test_a_visit_can_be_rendered_before_and_after_its_end() -> None:
+def test_a_visit_can_be_rendered_before_and_after_its_end():
     env = LiveEnv(render_mode="ansi")
     env.reset(seed=0)
     assert "live-0-000000, step 1" in env.render()
@@ -199,12 +199,12 @@ def test_a_visit_can_be_rendered_before_and_after_its_end() -> None:
         ({"context": {"persona": "alien"}}, "persona is 'alien'; it must be one of matched, none, shuffled, generic"),
     ],
 )
-def test_a_wrong_option_is_named(options: dict[str, object], message: str) -> None:
+def test_a_wrong_option_is_named(options, message):
     with pytest.raises(BadConfig, match=message):
-        LiveEnv(**options)  # type: ignore[arg-type]
+        LiveEnv(**options)
 
 
-def test_a_wrong_reset_option_is_named() -> None:
+def test_a_wrong_reset_option_is_named():
     with pytest.raises(BadConfig, match="Unknown reset option 'visit'; known: session_id"):
         LiveEnv().reset(options={"visit": 3})
     with pytest.raises(BadConfig, match="session_id is 'a'; a visit is called live-POPULATION-NUMBER"):

@@ -56,11 +56,11 @@ def sessions() -> list[Session]:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+def store(tmp_path_factory) -> SessionStore:
     return store_at(Path(tmp_path_factory.mktemp("marks")) / "store", generate_sessions(40, seed=3))
 
 
-def test_a_page_marks_places_opened_links_and_the_last_click_of_each_list() -> None:
+def test_a_page_marks_places_opened_links_and_the_last_click_of_each_list():
     past = clicks("results.two.view", "results.one.view", "results.three.view", "menu.cart", "elsewhere.link")
     *_, page = (
         observation["page"] for observation in observe_session(session_of([LIST] * 6, [*past, past[0]]), MARKED)
@@ -73,7 +73,7 @@ def test_a_page_marks_places_opened_links_and_the_last_click_of_each_list() -> N
     )
 
 
-def test_the_first_page_has_places_alone_and_typing_is_no_click() -> None:
+def test_the_first_page_has_places_alone_and_typing_is_no_click():
     typed = TypeAndSubmit(name="results.one.view", text="kettle")
     first, second = observe_session(session_of([LIST] * 2, [typed, typed]), MARKED)
     assert first["page"] == second["page"] == second["history"][0]["page"]
@@ -81,7 +81,7 @@ def test_the_first_page_has_places_alone_and_typing_is_no_click() -> None:
     assert "opened" not in first["page"] and "clicked" not in first["page"]
 
 
-def test_marks_never_come_from_the_future(sessions: list[Session]) -> None:
+def test_marks_never_come_from_the_future(sessions):
     draw, marked = random.Random(0), 0
     for session in sessions:
         for index in range(len(session.steps) - 1):
@@ -96,7 +96,7 @@ def test_marks_never_come_from_the_future(sessions: list[Session]) -> None:
     assert marked > 20
 
 
-def test_past_pages_keep_the_marks_of_their_own_step(sessions: list[Session]) -> None:
+def test_past_pages_keep_the_marks_of_their_own_step(sessions):
     for session in sessions:
         observations = observe_session(session, MARKED)
         for observation, following in pairwise(observations):
@@ -104,7 +104,7 @@ def test_past_pages_keep_the_marks_of_their_own_step(sessions: list[Session]) ->
 
 
 @given(PAGES, st.lists(st.sampled_from(NAMES), min_size=5, max_size=5))
-def test_marks_change_no_element_and_can_be_removed(pages: list[str], names: list[str]) -> None:
+def test_marks_change_no_element_and_can_be_removed(pages, names):
     session = session_of(pages, clicks(*names)[: len(pages)])
     plain, marked = observe_session(session, PLAIN)[-1], observe_session(session, MARKED)[-1]
     assert find_elements(marked["page"]) == find_elements(plain["page"])
@@ -113,7 +113,7 @@ def test_marks_change_no_element_and_can_be_removed(pages: list[str], names: lis
     assert adapt(plain, MARKED) == marked == adapt(marked, MARKED) and adapt(marked, PLAIN) == plain
 
 
-def test_readers_of_choices_read_the_same_from_marked_pages(store: SessionStore) -> None:
+def test_readers_of_choices_read_the_same_from_marked_pages(store):
     reader = OfferReader(TrainView(store))
     for session in store.sessions("test"):
         for plain, marked in zip(observe_session(session, PLAIN), observe_session(session, MARKED), strict=True):
@@ -122,7 +122,7 @@ def test_readers_of_choices_read_the_same_from_marked_pages(store: SessionStore)
             assert str(reader.read(marked).choices) == str(reader.read(plain).choices)  # some facts are nan
 
 
-def test_both_envs_show_marks_on_request_alone() -> None:
+def test_both_envs_show_marks_on_request_alone():
     for options in ({"id": "ShopR1-v0", "store": "demo", "first_action": True}, {"id": "ShopLive-v0"}):
         for marks in (False, True):
             env = gym.make(**options, context={"marks": marks} if marks else None)

@@ -11,7 +11,6 @@ import pytest
 from benchmarks.leaderboard.__main__ import main
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import load_measure
-from replay_sessions.schema import Session
 from shop_env.env import ReplayEnv
 from shop_env.evaluation.results_file import read_log, read_records
 from shop_env.metrics import metric_preset, step_metrics
@@ -42,13 +41,13 @@ def words(step):
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Path:
+def own(tmp_path) -> Path:
     file = tmp_path / "own.py"
     file.write_text(OWN, encoding="utf-8")
     return file
 
 
-def test_env_trainer_adapters_and_evaluation_pay_the_same(own: Path, kettle_session: Session) -> None:
+def test_env_trainer_adapters_and_evaluation_pay_the_same(own, kettle_session):
     steps = pytest.importorskip("train.adapters.steps", reason="needs the extra train")
     reward = reward_preset(f"{own}:right")
     store: Any = MemoryStore([kettle_session], "kettle")
@@ -71,7 +70,7 @@ def test_env_trainer_adapters_and_evaluation_pay_the_same(own: Path, kettle_sess
         steps.score_completion(replies[0], action, of_version_2)
 
 
-def test_terms_of_the_papers_can_be_added_to_ones_own(own: Path, kettle_session: Session) -> None:
+def test_terms_of_the_papers_can_be_added_to_ones_own(own, kettle_session):
     config = RewardConfig(kind=f"{own}:right", format=0.5, self_certainty_weight=0.01)
     step = kettle_session.steps[0]
     assert score_reply(format_reply("", step.action), step.action, config, self_certainty=20.0).total == pytest.approx(
@@ -90,13 +89,13 @@ def test_terms_of_the_papers_can_be_added_to_ones_own(own: Path, kettle_session:
         ("words", r"reward '.*' failed: TypeError: words\(\) takes 1 positional .* given \(.*own\.py:\d+\)$"),
     ],
 )
-def test_a_mistake_names_the_file_and_the_line(name: str, message: str, own: Path, kettle_session: Session) -> None:
+def test_a_mistake_names_the_file_and_the_line(name, message, own, kettle_session):
     step = kettle_session.steps[0]
     with pytest.raises(BadConfig, match=message):
         score_reply(format_reply("", step.action), step.action, reward_preset(f"{own}:{name}"))
 
 
-def test_a_file_that_is_not_there_or_no_python_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_or_no_python_is_named(tmp_path):
     with pytest.raises(
         BadConfig, match=r"metrics 'none\.py:f' cannot be loaded: FileNotFoundError: no file 'none\.py'$"
     ):
@@ -106,7 +105,7 @@ def test_a_file_that_is_not_there_or_no_python_is_named(tmp_path: Path) -> None:
         load_measure("metrics", f"{tmp_path / 'broken.py'}:f")
 
 
-def test_a_module_of_the_current_folder_counts(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_of_the_current_folder_counts(own, monkeypatch):
     own.with_name("own_of_the_folder.py").write_text(OWN)
     monkeypatch.chdir(own.parent)
     monkeypatch.setattr("sys.path", [entry for entry in sys.path if entry])
@@ -114,16 +113,14 @@ def test_a_module_of_the_current_folder_counts(own: Path, monkeypatch: pytest.Mo
     assert load_measure("metrics", "own_of_the_folder:words").__name__ == "measure"
 
 
-def test_metrics_of_ones_own_stand_beside_a_papers(own: Path) -> None:
+def test_metrics_of_ones_own_stand_beside_a_papers(own):
     assert metric_preset(f"opera,{own}:words").f1 == "macro"
     assert metric_preset(f"{own}:words").f1 == "weighted"
     with pytest.raises(BadConfig, match=r"Unknown metrics preset 'oprea,.*'\. Did you mean 'opera'\?"):
         metric_preset(f"oprea,{own}:words")
 
 
-def test_a_leaderboard_pays_and_measures_by_them_and_others_ask_before_they_call_them(
-    own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_leaderboard_pays_and_measures_by_them_and_others_ask_before_they_call_them(own, tmp_path, capsys):
     demo_store_at(tmp_path / "store", 60, seed=1)
     out, reward, metric = str(tmp_path / "out"), f"{own}:right", f"{own}:words"
     words = ["--agents", "oracle,random", "--store", str(tmp_path / "store"), "--split", "all", "--out", out]

@@ -17,7 +17,7 @@ from tests.damage import count_true, damaged
 from tests.shop_env.planted import ACTIONS
 
 
-def test_canonical_reply_is_the_papers_json() -> None:
+def test_canonical_reply_is_the_papers_json():
     reply = format_reply("I need a kettle.", TypeAndSubmit(name="search_input", text="红 kettle"))
     assert reply == (
         '{"rationale": "I need a kettle.", '
@@ -25,12 +25,12 @@ def test_canonical_reply_is_the_papers_json() -> None:
     )
 
 
-def test_click_type_is_not_part_of_a_reply() -> None:
+def test_click_type_is_not_part_of_a_reply():
     assert "click_type" not in format_reply("", Click(name="cart", click_type="nav_bar"))
 
 
 @given(rationale=st.text(), action=ACTIONS)
-def test_a_formatted_reply_reads_back_as_itself(rationale: str, action: Click) -> None:
+def test_a_formatted_reply_reads_back_as_itself(rationale, action):
     text = format_reply(rationale, action)
     reply = parse_reply(text)
     assert isinstance(reply, Reply)
@@ -40,7 +40,7 @@ def test_a_formatted_reply_reads_back_as_itself(rationale: str, action: Click) -
 
 
 @given(rationale=st.text(st.characters(exclude_characters='"\\', exclude_categories=["C"])), action=ACTIONS)
-def test_the_fast_path_reads_what_the_general_one_reads(rationale: str, action: Click) -> None:
+def test_the_fast_path_reads_what_the_general_one_reads(rationale, action):
     text = f"\n {format_reply(rationale, action)}\t"
     assert parse_reply(text) == replies._parse_any(text, "strict")
 
@@ -79,7 +79,7 @@ def test_the_fast_path_reads_what_the_general_one_reads(rationale: str, action: 
         ('{"rationale": "a", "action": {"type": ["click"]}}', "unknown_type"),
     ],
 )
-def test_a_malformed_reply_names_its_problem(text: str, problem: str) -> None:
+def test_a_malformed_reply_names_its_problem(text, problem):
     reply = parse_reply(text)
     assert isinstance(reply, MalformedReply), reply
     assert reply.problem == problem
@@ -110,7 +110,7 @@ OBJECT = '{"rationale": "a", "action": {"type": "click", "name": "cart"}}'
         OBJECT.replace('"a"', '"{\\"rationale\\": 1} </think>"') + "!",
     ],
 )
-def test_lenient_extraction_finds_the_one_object(text: str) -> None:
+def test_lenient_extraction_finds_the_one_object(text):
     reply = parse_reply(text, "lenient")
     assert isinstance(reply, Reply), reply
     assert (reply.action, reply.text) == (Click(name="cart"), text)
@@ -143,56 +143,56 @@ def test_lenient_extraction_finds_the_one_object(text: str) -> None:
         ("Sure: " + '{"a":' * 100_000, "too_deep"),
     ],
 )
-def test_lenient_extraction_leaves_the_rest_malformed(text: str, problem: str) -> None:
+def test_lenient_extraction_leaves_the_rest_malformed(text, problem):
     reply = parse_reply(text, "lenient")
     assert isinstance(reply, MalformedReply), reply
     assert reply.problem == problem
     assert 0 < len(reply.detail) < 300
 
 
-def test_opera_s_input_is_typing_where_the_store_has_it_and_when_read_leniently() -> None:
+def test_opera_s_input_is_typing_where_the_store_has_it_and_when_read_leniently():
     typed = TypeAndSubmit(name="search_input", text="kettle", submitted=False)
     text = '{"rationale": "a", "action": {"type": "input", "name": "search_input", "text": "kettle"}}'
     assert format_reply("a", typed) == text
     for extraction in ("strict_input", "lenient"):
-        reply = parse_reply(text, extraction)  # type: ignore[arg-type]
+        reply = parse_reply(text, extraction)
         assert isinstance(reply, Reply) and reply.action == typed
-    assert parse_reply(text).problem == "unknown_type"  # type: ignore[union-attr]
-    assert parse_reply(f"So: {text}", "strict_input").problem == "extra_text"  # type: ignore[union-attr]
+    assert parse_reply(text).problem == "unknown_type"
+    assert parse_reply(f"So: {text}", "strict_input").problem == "extra_text"
     submitted = parse_reply(text.replace("input", "type_and_submit", 1), "strict_input")
     assert isinstance(submitted, Reply) and exact_match(submitted.action, typed)
 
 
-def test_scroll_is_a_type_where_the_store_has_scrolls() -> None:
+def test_scroll_is_a_type_where_the_store_has_scrolls():
     text = '{"rationale": "a", "action": {"type": "scroll"}}'
     assert format_reply("a", Scroll()) == text
     with_scrolls, without = SimpleNamespace(scrolls=True, typing="input"), SimpleNamespace(typing="input")
     for extraction in ("strict", "strict_input", "lenient"):
-        reply = parse_reply(text, extraction_of(with_scrolls, extraction))  # type: ignore[arg-type]
+        reply = parse_reply(text, extraction_of(with_scrolls, extraction))
         assert isinstance(reply, Reply) and reply.action == Scroll()
-        assert parse_reply(text, extraction_of(without, extraction)).problem == "unknown_type"  # type: ignore[union-attr, arg-type]
+        assert parse_reply(text, extraction_of(without, extraction)).problem == "unknown_type"
     action_first = '{"action": {"type": "scroll"}, "rationale": "a"}'
-    assert parse_reply(action_first, "strict_scroll").problem == "action_first"  # type: ignore[union-attr]
+    assert parse_reply(action_first, "strict_scroll").problem == "action_first"
     assert isinstance(parse_reply(f"So: {action_first}", "lenient_scroll"), Reply)
     typed = parse_reply(text.replace('"scroll"', '"input", "name": "q"'), "strict_scroll")
     assert isinstance(typed, Reply) and typed.action == TypeAndSubmit(name="q", text="", submitted=False)
 
 
 @given(rationale=st.text(), action=ACTIONS)
-def test_strict_and_lenient_reading_agree_on_well_formed_replies(rationale: str, action: Click) -> None:
+def test_strict_and_lenient_reading_agree_on_well_formed_replies(rationale, action):
     text = format_reply(rationale, action)
     assert parse_reply(text, "lenient") == parse_reply(text)
 
 
 @pytest.mark.parametrize("piece", ["{}", '{"a', "{", '{"a":"', "<think>", "</think>", '{"a":{}', "<think></think>{}"])
-def test_a_long_reply_is_read_leniently_in_linear_time(piece: str) -> None:
+def test_a_long_reply_is_read_leniently_in_linear_time(piece):
     """A quadratic reading of a million pieces would not end within this test's patience."""
     assert isinstance(parse_reply(piece * 100_000, "lenient"), MalformedReply)
 
 
 @pytest.mark.parametrize("reply", [None, 3, b"{}", ["{}"], {"rationale": "a"}])
-def test_a_reply_that_is_no_text_is_malformed(reply: object) -> None:
-    assert parse_reply(reply).problem == "not_text"  # type: ignore[arg-type, union-attr]
+def test_a_reply_that_is_no_text_is_malformed(reply):
+    assert parse_reply(reply).problem == "not_text"
 
 
 @pytest.mark.parametrize(
@@ -208,14 +208,14 @@ def test_a_reply_that_is_no_text_is_malformed(reply: object) -> None:
         ('\r\n{"sure": [1, {"x": "}"}], "rationale": "a", "action": {"type": "terminate"}}\n', Terminate()),
     ],
 )
-def test_order_of_an_action_s_keys_extra_keys_and_missing_fields_are_readable(text: str, action: Click) -> None:
+def test_order_of_an_action_s_keys_extra_keys_and_missing_fields_are_readable(text, action):
     reply = parse_reply(text)
     assert isinstance(reply, Reply), reply
     assert (reply.rationale, reply.action) == ("a", action)
     assert text[slice(*reply.rationale_span)] == "a"
 
 
-def test_the_span_is_found_behind_escaped_keys_and_nested_look_alikes() -> None:
+def test_the_span_is_found_behind_escaped_keys_and_nested_look_alikes():
     text = '{"action":{"type":"terminate"},"z":{"rationale":"no"},"rat\\u0069onale" : "h\\"i","e":1}'
     reply = parse_reply(text, "lenient")
     assert isinstance(reply, Reply)
@@ -251,12 +251,12 @@ REWARDS = [reward_preset(name) for name in ("shop_r1", "binary", "customer_r1")]
 
 
 @pytest.mark.parametrize("cases", [300, pytest.param(100_000, marks=pytest.mark.slow)])
-def test_any_text_is_read_and_earns_a_finite_reward(cases: int) -> None:
+def test_any_text_is_read_and_earns_a_finite_reward(cases):
     def is_reply(drawn: tuple[str, Action, RewardConfig]) -> bool:
         text, logged, reward = drawn
         for extraction in ("strict", "lenient"):
-            assert math.isfinite(score_reply(text, logged, reward, self_certainty=1.0, extraction=extraction).total)  # type: ignore[arg-type]
-            reply = parse_reply(text, extraction)  # type: ignore[arg-type]
+            assert math.isfinite(score_reply(text, logged, reward, self_certainty=1.0, extraction=extraction).total)
+            reply = parse_reply(text, extraction)
             if isinstance(reply, Reply):
                 assert json.loads(f'"{text[slice(*reply.rationale_span)]}"', strict=False) == reply.rationale
         return isinstance(reply, Reply)
@@ -278,7 +278,7 @@ TEN_MEGABYTES = {
 
 
 @pytest.mark.parametrize("kind", TEN_MEGABYTES)
-def test_a_reply_of_ten_megabytes_is_scored(kind: str) -> None:
+def test_a_reply_of_ten_megabytes_is_scored(kind):
     for logged, reward in zip(LOGGED, REWARDS, strict=True):
         assert math.isfinite(score_reply(TEN_MEGABYTES[kind], logged, reward).total)
 
@@ -288,7 +288,7 @@ def test_a_reply_of_ten_megabytes_is_scored(kind: str) -> None:
         st.none() | st.booleans() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
     )
 )
-def test_no_json_value_raises_in_any_place(value: object) -> None:
+def test_no_json_value_raises_in_any_place(value):
     text = json.dumps(value)
     for reply in (
         text,
@@ -299,7 +299,7 @@ def test_no_json_value_raises_in_any_place(value: object) -> None:
 
 
 @pytest.mark.parametrize("depth", range(300, 1000, 25))
-def test_deep_values_near_the_recursion_limit_do_not_raise(depth: int) -> None:
+def test_deep_values_near_the_recursion_limit_do_not_raise(depth):
     for template in (
         '{"rationale": %s}',
         '{"rationale": "a", "action": %s}',

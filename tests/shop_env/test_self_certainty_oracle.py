@@ -9,7 +9,7 @@ from shop_env.reward.score import SelfCertainty
 from tests.oracles.self_certainty import DEFINITIONS, eq3, kl_policy_uniform, kl_uniform_policy, softmax
 
 
-def test_two_words_by_hand() -> None:
+def test_two_words_by_hand():
     # p = (3/4, 1/4), U = (1/2, 1/2)
     p = [[0.75, 0.25]]
     assert kl_uniform_policy(p) == pytest.approx(0.5 * math.log(2 / 3) + 0.5 * math.log(2), rel=1e-14)
@@ -20,5 +20,5 @@ def test_two_words_by_hand() -> None:
     )
 
 
-def test_every_definition_that_the_reward_offers_has_an_oracle() -> None:
+def test_every_definition_that_the_reward_offers_has_an_oracle():
     assert set(get_args(SelfCertainty)) == set(DEFINITIONS)

@@ -12,16 +12,16 @@ from shop_env.spaces import UnicodeText, observation_space
 
 
 @given(st.text())
-def test_every_string_belongs(text: str) -> None:
+def test_every_string_belongs(text):
     assert text in UnicodeText()
 
 
 @pytest.mark.parametrize("value", [None, 3, b"x", ["x"]])
-def test_nothing_else_belongs(value: object) -> None:
+def test_nothing_else_belongs(value):
     assert value not in UnicodeText()
 
 
-def test_samples_belong_are_valid_text_and_follow_the_seed() -> None:
+def test_samples_belong_are_valid_text_and_follow_the_seed():
     space = UnicodeText(seed=1)
     samples = [space.sample() for _ in range(200)]
     assert all(sample in space for sample in samples)
@@ -30,13 +30,13 @@ def test_samples_belong_are_valid_text_and_follow_the_seed() -> None:
     assert samples == [again.sample() for again in [UnicodeText(seed=1)] for _ in range(200)]
 
 
-def test_spaces_are_equal_when_their_limits_are() -> None:
+def test_spaces_are_equal_when_their_limits_are():
     assert UnicodeText() == UnicodeText(seed=3)
     assert UnicodeText() != spaces.Text(5)
     assert observation_space() == observation_space()
 
 
-def test_samples_of_the_observation_space_belong_and_survive_json() -> None:
+def test_samples_of_the_observation_space_belong_and_survive_json():
     space = observation_space()
     space.seed(2)
     samples = [space.sample() for _ in range(20)]
@@ -45,5 +45,5 @@ def test_samples_of_the_observation_space_belong_and_survive_json() -> None:
     assert restored == samples
 
 
-def test_observations_belong(kettle_session) -> None:  # type: ignore[no-untyped-def]
+def test_observations_belong(kettle_session):
     assert observe(kettle_session, 2) in observation_space()

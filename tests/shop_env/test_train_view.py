@@ -1,6 +1,5 @@
 """No agent is handed the answers that it will be asked for."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,7 +33,7 @@ class LookUp:
 
 
 @pytest.fixture
-def look_up(tmp_path: Path) -> str:
+def look_up(tmp_path) -> str:
     (tmp_path / "look_up.py").write_text(LOOK_UP, encoding="utf-8")
     return f"{tmp_path / 'look_up.py'}:LookUp"
 
@@ -43,7 +42,7 @@ def exact(agent: Any, store: SessionStore) -> float:
     return summarise(evaluate(agent, store, "test", context=GOAL_SHOWN), label="").figures["exact_accuracy"].value
 
 
-def test_a_look_up_by_page_finds_no_test_answer(look_up: str, demo_store: SessionStore) -> None:
+def test_a_look_up_by_page_finds_no_test_answer(look_up, demo_store):
     agent: Any = make_agent(look_up, store=demo_store)
     assert isinstance(agent.store, TrainView)
     assert exact(agent, demo_store) < 0.3  # leaving, which is what it does where it knows nothing, is right that often
@@ -52,20 +51,20 @@ def test_a_look_up_by_page_finds_no_test_answer(look_up: str, demo_store: Sessio
     assert exact(with_all, demo_store) > 0.95
 
 
-def test_the_view_holds_the_train_split_and_nothing_else(demo_store: SessionStore) -> None:
+def test_the_view_holds_the_train_split_and_nothing_else(demo_store):
     view = TrainView(demo_store)
     assert view.session_ids() == demo_store.session_ids("train")
     assert [session.session_id for session in view.sessions()] == view.session_ids()
     assert view.fingerprint == demo_store.fingerprint and len(view) == len(view.session_ids())
     for split in ("test", "validation", "all"):
         with pytest.raises(BadConfig, match="sees the train split alone"):
-            view.sessions(split)  # type: ignore[arg-type]
+            view.sessions(split)
     (test_session, *_) = demo_store.session_ids("test")
     with pytest.raises(BadConfig, match="not in the train split"):
         view.session(test_session)
 
 
-def test_users_are_divided_into_nine_tenths_and_one_beside_those_of_validation(tmp_path: Path) -> None:
+def test_users_are_divided_into_nine_tenths_and_one_beside_those_of_validation(tmp_path):
     store = demo_store_at(tmp_path / "store", 120, seed=1)
     view = TrainView(store)
     parts = view.divided()

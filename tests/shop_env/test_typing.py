@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agents.baselines.rules import CopyMatchAgent
-from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit, Typing
+from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore
 from shop_env.env import ReplayEnv
 from shop_env.evaluation.evaluate import evaluate
@@ -29,16 +29,14 @@ def store_of(path: Path, *submitted: bool) -> SessionStore:
     ("submitted", "typing"),
     [((), "type_and_submit"), ((True,), "type_and_submit"), ((False, False), "input"), ((True, False), "both")],
 )
-def test_a_store_says_which_words_for_typing_its_log_has(
-    submitted: tuple[bool, ...], typing: Typing, tmp_path: Path
-) -> None:
+def test_a_store_says_which_words_for_typing_its_log_has(submitted, typing, tmp_path):
     store = store_of(tmp_path / "store", *submitted)
     assert store.typing == typing
     assert prompt_of(store, PromptConfig()).typing == typing
     assert prompt_of(store, PromptConfig(typing="input")).typing == "input"
 
 
-def test_on_a_store_of_inputs_a_perfect_reply_is_an_input(tmp_path: Path) -> None:
+def test_on_a_store_of_inputs_a_perfect_reply_is_an_input(tmp_path):
     store = store_of(tmp_path / "store", False, False)
     env = ReplayEnv(store, "all")
     env.reset(seed=0)
@@ -52,7 +50,7 @@ def test_on_a_store_of_inputs_a_perfect_reply_is_an_input(tmp_path: Path) -> Non
     assert reward == info["best_reward"]
 
 
-def test_on_a_store_of_submitted_texts_an_input_is_no_action(tmp_path: Path) -> None:
+def test_on_a_store_of_submitted_texts_an_input_is_no_action(tmp_path):
     env = ReplayEnv(store_of(tmp_path / "store", True), "all")
     env.reset(seed=0)
     reply = format_reply("", TypeAndSubmit(name="search", text="kettle", submitted=False))
@@ -60,7 +58,7 @@ def test_on_a_store_of_submitted_texts_an_input_is_no_action(tmp_path: Path) -> 
     assert (reward, info["problem"]) == (0.0, "unknown_type")
 
 
-def test_agents_that_choose_among_actions_are_right_on_either_store(tmp_path: Path) -> None:
+def test_agents_that_choose_among_actions_are_right_on_either_store(tmp_path):
     for name, submitted in (("typed", True), ("inputs", False)):
         store = store_of(tmp_path / name, submitted, submitted)
         records = evaluate(CopyMatchAgent(), store, "all")

@@ -16,7 +16,7 @@ from tests.demo_stores import demo_store_at
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def store(tmp_path_factory) -> Path:
     return demo_store_at(tmp_path_factory.mktemp("stores") / "demo", 12, seed=4).path
 
 
@@ -38,7 +38,7 @@ def _play(envs: gymnasium.vector.VectorEnv, steps: int) -> list[Any]:
     return seen
 
 
-def test_without_infos_everything_else_is_the_same(store: Path) -> None:
+def test_without_infos_everything_else_is_the_same(store):
     full, bare = (
         gymnasium.make_vec("ShopR1-v0", num_envs=3, store=str(store), split="all", with_info=with_info)
         for with_info in (True, False)
@@ -51,7 +51,7 @@ def test_without_infos_everything_else_is_the_same(store: Path) -> None:
         assert with_info[-1] and without[-1] == {}
 
 
-def test_observations_of_vector_envs_may_be_changed_and_are_in_the_space(store: Path) -> None:
+def test_observations_of_vector_envs_may_be_changed_and_are_in_the_space(store):
     """Batches of texts and histories are types of their own, which a deep copy must treat as one does."""
     envs, others = (gymnasium.make_vec("ShopR1-v0", num_envs=3, store=str(store), split="all") for _ in range(2))
     observations, _ = envs.reset(seed=1)
@@ -69,7 +69,7 @@ def test_observations_of_vector_envs_may_be_changed_and_are_in_the_space(store: 
         assert _plain(observations) == _plain(others.step(("x",) * 3)[0])
 
 
-def test_async_works_without_shared_memory(store: Path) -> None:
+def test_async_works_without_shared_memory(store):
     options = {"store": str(store), "split": "all"}
     envs = gymnasium.make_vec(
         "ShopR1-v0", num_envs=2, vectorization_mode="async", vector_kwargs={"shared_memory": False}, **options
@@ -81,7 +81,7 @@ def test_async_works_without_shared_memory(store: Path) -> None:
     assert played == _play(gymnasium.make_vec("ShopR1-v0", num_envs=2, **options), 5)
 
 
-def test_the_discrete_view_may_share_memory(store: Path) -> None:
+def test_the_discrete_view_may_share_memory(store):
     """Its features are numbers; `info` travels apart."""
     envs = gymnasium.make_vec(
         "ShopR1-v0", 2, "async", wrappers=[DiscreteActions], store=str(store), split="all", with_info=False

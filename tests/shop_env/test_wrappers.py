@@ -1,7 +1,5 @@
 """The discrete view: candidates from the page alone, masks, features, and the same rewards as the text env."""
 
-from pathlib import Path
-
 import gymnasium
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ from hypothesis import strategies as st
 
 import shop_env  # noqa: F401 - registers ShopR1-v0
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import Click, Session, Terminate, TypeAndSubmit
+from replay_sessions.schema import Click, Terminate, TypeAndSubmit
 from shop_env.candidates import candidate_actions, candidate_phrases
 from shop_env.env import ReplayEnv
 from shop_env.observation import observe
@@ -19,7 +17,7 @@ from tests.scored_steps import GOAL_SHOWN, first_seen
 from tests.shop_env.memory_store import MemoryStore
 
 
-def test_candidates_are_leaving_the_elements_and_the_phrases() -> None:
+def test_candidates_are_leaving_the_elements_and_the_phrases():
     page = '<input name="q" type="text"><a name="cart">Cart</a><div name="list"><a name="list.kettle">Kettle</a></div>'
     assert candidate_actions(first_seen(page, "Find a red kettle, please.")) == [
         Terminate(),
@@ -31,13 +29,13 @@ def test_candidates_are_leaving_the_elements_and_the_phrases() -> None:
     ]
 
 
-def test_of_too_many_elements_those_that_match_the_goal_stay() -> None:
+def test_of_too_many_elements_those_that_match_the_goal_stay():
     page = "".join(f'<a name="link_{i}">x</a>' for i in range(50)) + '<a name="red_kettle">Red kettle</a>'
     candidates = candidate_actions(first_seen(page, "a red kettle"), max_candidates=4)
     assert candidates == [Terminate(), Click(name="link_0"), Click(name="link_1"), Click(name="red_kettle")]
 
 
-def test_phrases_are_quotes_old_queries_and_choices_of_goal_words(kettle_session: Session) -> None:
+def test_phrases_are_quotes_old_queries_and_choices_of_goal_words(kettle_session):
     quoted = ["Beaulah", "Search", "enter press", "enter", "press"]
     assert candidate_phrases(first_seen("", 'Enter "Beaulah" and press "Search"')) == quoted
     assert candidate_phrases(observe(kettle_session, 2, GOAL_SHOWN)) == ["red kettle", "red", "kettle"]
@@ -45,13 +43,13 @@ def test_phrases_are_quotes_old_queries_and_choices_of_goal_words(kettle_session
     assert candidate_phrases(first_seen("")) == []
 
 
-def test_candidates_do_not_depend_on_the_logged_action(kettle_session: Session) -> None:
+def test_candidates_do_not_depend_on_the_logged_action(kettle_session):
     """The third step's logged click is on an element that its page does not have."""
     assert candidate_actions(observe(kettle_session, 2)) == [Terminate(), Click(name="buy_now")]
 
 
 # Gymnasium's checker would rather see the env below the wrapper; here the wrapper is what is checked.
-def test_choosing_the_logged_candidate_earns_the_best_reward(demo_store: Path) -> None:
+def test_choosing_the_logged_candidate_earns_the_best_reward(demo_store):
     env = DiscreteActions(
         gymnasium.make("ShopR1-v0", store=str(demo_store), split="all", reward="binary", context=GOAL_SHOWN)
     )
@@ -74,7 +72,7 @@ def test_choosing_the_logged_candidate_earns_the_best_reward(demo_store: Path) -
     assert found == scored  # in the demo shop every shopper's action is among the candidates
 
 
-def test_a_number_without_a_candidate_earns_nothing(kettle_session: Session) -> None:
+def test_a_number_without_a_candidate_earns_nothing(kettle_session):
     env = DiscreteActions(ReplayEnv(MemoryStore([kettle_session], "kettle"), "all"))
     env.reset(seed=0)
     assert env.action_masks().sum() == len(env.candidates) == 2
@@ -82,7 +80,7 @@ def test_a_number_without_a_candidate_earns_nothing(kettle_session: Session) -> 
     assert (reward, info["problem"]) == (0, "not_json")
 
 
-def test_masks_follow_the_page(demo_store: Path) -> None:
+def test_masks_follow_the_page(demo_store):
     env = DiscreteActions(gymnasium.make("ShopR1-v0", store=str(demo_store), split="all"), view="dict")
     observation, _ = env.reset(seed=0)
     for _ in range(50):
@@ -94,7 +92,7 @@ def test_masks_follow_the_page(demo_store: Path) -> None:
 
 
 @given(st.text(), st.text())
-def test_features_of_any_page_lie_between_0_and_1(page: str, goal: str) -> None:
+def test_features_of_any_page_lie_between_0_and_1(page, goal):
     observation = first_seen(page, goal)
     features = page_features(observation)
     rows = candidate_features(observation, candidate_actions(observation), 64)
@@ -103,20 +101,20 @@ def test_features_of_any_page_lie_between_0_and_1(page: str, goal: str) -> None:
         assert values.dtype == np.float32 and values.min() >= 0 and values.max() <= 1
 
 
-def test_features_are_the_same_in_every_process() -> None:
+def test_features_are_the_same_in_every_process():
     observation = first_seen("<h1>exact match</h1><a name='cart'>Cart</a>", "a red kettle")
     assert page_features(observation).nonzero()[0].tolist() == [5]
 
 
-def test_wrong_settings_are_named(kettle_session: Session) -> None:
+def test_wrong_settings_are_named(kettle_session):
     env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all")
     with pytest.raises(BadConfig, match="max_candidates is 1"):
         DiscreteActions(env, max_candidates=1)
     with pytest.raises(BadConfig, match="max_candidates is 'many'"):
-        DiscreteActions(env, max_candidates="many")  # type: ignore[arg-type]
+        DiscreteActions(env, max_candidates="many")
     with pytest.raises(BadConfig, match=r"CartPole.* does not show what DiscreteActions reads"):
         DiscreteActions(gymnasium.make("CartPole-v1"))
     with pytest.raises(BadConfig, match="requires_rationale"):
         DiscreteActions(ReplayEnv(env.store, "all", reward={"requires_rationale": True}))
     with pytest.raises(BadConfig, match="view is 'text'"):
-        DiscreteActions(env, view="text")  # type: ignore[arg-type]
+        DiscreteActions(env, view="text")

@@ -1,7 +1,6 @@
 """The agents of docs/agents.md run as they stand there."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,7 @@ BLOCKS = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, flags=re.DOT
 
 
 @pytest.mark.parametrize("agent", ["my_function.py:act", "my_agent.py:MostClicked", "my_policy.py:Last"])
-def test_an_agent_of_the_page_keeps_the_contract(agent: str, tmp_path: Path) -> None:
+def test_an_agent_of_the_page_keeps_the_contract(agent, tmp_path):
     demo_store_at(tmp_path / "store", 12, seed=0)
     file = agent.partition(":")[0]
     (tmp_path / file).write_text(BLOCKS[file], encoding="utf-8")
@@ -25,14 +24,14 @@ def test_an_agent_of_the_page_keeps_the_contract(agent: str, tmp_path: Path) -> 
     assert report.passed, str(report)
 
 
-def test_the_readme_s_first_agent_keeps_the_contract(tmp_path: Path) -> None:
+def test_the_readme_s_first_agent_keeps_the_contract(tmp_path):
     (readme,) = re.findall(r"```python\n# my_agent\.py\n(.*?)```", README, flags=re.DOTALL)
     (tmp_path / "first.py").write_text(readme, encoding="utf-8")
     report = check_agent(f"{tmp_path / 'first.py'}:FirstElement")
     assert report.passed, str(report)
 
 
-def test_every_fitted_baseline_is_documented() -> None:
+def test_every_fitted_baseline_is_documented():
     fitted = list(GROUPS["baselines"])
     assert re.findall(r"^- `(\w+)`: ", PAGE, flags=re.MULTILINE)[-len(fitted) :] == fitted
     assert set(fitted) <= set(AGENTS)

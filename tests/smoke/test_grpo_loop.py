@@ -46,7 +46,7 @@ class RecordedEngine:
         return [self._replies[tuple(prompt)] for prompt in prompts]
 
 
-def test_step_of_the_loop_updates_the_weights_as_the_trainer_does(loop: ModuleType) -> None:
+def test_step_of_the_loop_updates_the_weights_as_the_trainer_does(loop):
     model, tokenizer, info = load_checkpoint(FOLDER / "sft")
     before, by_loop, by_trainer = Policy(model), Policy(copy.deepcopy(model)), Policy(copy.deepcopy(model))
     store = SessionStore.open("demo")
@@ -74,7 +74,7 @@ def test_step_of_the_loop_updates_the_weights_as_the_trainer_does(loop: ModuleTy
 
 
 @pytest.mark.long
-def test_loop_prints_exact_match_before_and_after_its_steps() -> None:
+def test_loop_prints_exact_match_before_and_after_its_steps():
     call = [sys.executable, str(FILE), "--steps", "2", "--validation-sessions", "10"]
     output = subprocess.run(call, capture_output=True, text=True, check=True).stdout
     assert len(re.findall(r"^(?:SFT|GRPO): [\d.]+% exact match of \d+ validation steps", output, re.M)) == 4

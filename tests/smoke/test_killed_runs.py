@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
@@ -44,10 +43,10 @@ def run_until(words: list[str], seconds: float) -> bool:
 
 @pytest.mark.slow
 def test_a_run_killed_at_random_moments_ends_in_the_weights_of_an_undisturbed_one(
-    store: Path,  # noqa: F811 - the fixture
-    tmp_path: Path,
-    other_load: None,
-) -> None:
+    store,  # noqa: F811 - the fixture
+    tmp_path,
+    other_load,
+):
     straight = tmp_path / "straight"
     started = time.monotonic()
     assert run_until(command(*small_run(store, straight), *LONGER), seconds=1200)

@@ -54,7 +54,7 @@ def after_some_steps(out: Path, act: Callable[[], None], launcher: "subprocess.P
 
 
 @pytest.fixture(scope="module")
-def straight(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811 - the fixture
+def straight(store, tmp_path_factory) -> Path:  # noqa: F811 - the fixture
     out = tmp_path_factory.mktemp("runs") / "straight"
     launcher = launch(*flags(store, out))
     _, said = launcher.communicate(timeout=900)
@@ -74,11 +74,11 @@ def assert_ends_like(out: Path, straight: Path, phases: Sequence[str] = ("sft", 
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_the_launcher_names_a_killed_process_and_ends_all_and_one_process_resumes(
-    store: Path,  # noqa: F811 - the fixture
-    straight: Path,
-    tmp_path: Path,
-    rank: int,
-) -> None:
+    store,  # noqa: F811 - the fixture
+    straight,
+    tmp_path,
+    rank,
+):
     out = tmp_path / "killed"
     launcher = launch(*flags(store, out))
     _, said = after_some_steps(out, lambda: os.kill(worker(launcher, rank), signal.SIGKILL), launcher)
@@ -90,17 +90,16 @@ def test_the_launcher_names_a_killed_process_and_ends_all_and_one_process_resume
 
 
 def test_a_process_told_to_end_saves_and_ends_all_and_two_go_on(
-    store: Path,  # noqa: F811 - the fixture
-    straight: Path,
-    tmp_path: Path,
-) -> None:
+    store,  # noqa: F811 - the fixture
+    straight,
+    tmp_path,
+):
     out = tmp_path / "stopped"
     launcher = launch(*flags(store, out))
     _, said = after_some_steps(out, lambda: os.kill(worker(launcher, 1), signal.SIGTERM), launcher)
     assert launcher.returncode != 0
     assert said.splitlines().count("stopped") == 1, said
     saved = load_state(out)
-    assert saved is not None
     assert len(read_metrics(out / "metrics.jsonl")[0]) >= saved[1]["done"]
     launcher = launch("--resume", str(out))
     printed, said = launcher.communicate(timeout=900)
@@ -109,7 +108,7 @@ def test_a_process_told_to_end_saves_and_ends_all_and_two_go_on(
     assert_ends_like(out, straight)
 
 
-def test_a_wrong_call_is_told_once(tmp_path: Path) -> None:
+def test_a_wrong_call_is_told_once(tmp_path):
     launcher = launch("--store", str(tmp_path / "none"), "--out", str(tmp_path / "out"))
     _, said = launcher.communicate(timeout=300)
     assert launcher.returncode != 0

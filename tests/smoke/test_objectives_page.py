@@ -22,9 +22,7 @@ RUN = "runs/rloo"
 
 
 @pytest.mark.long
-def test_the_objective_of_the_page_trains_resumes_after_kill_9_and_is_in_table_and_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_objective_of_the_page_trains_resumes_after_kill_9_and_is_in_table_and_report(tmp_path, monkeypatch):
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     demo_store_at(tmp_path / "demo", 60, seed=5)
@@ -34,7 +32,6 @@ def test_the_objective_of_the_page_trains_resumes_after_kill_9_and_is_in_table_a
 
     program = [sys.executable, "-c", "import sys; from benchmarks.console import main; sys.exit(main())"]
     process = subprocess.Popen([*program, *words], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-    assert process.stderr is not None
     for line in process.stderr:
         if re.match(r"rloo +step 2/4", line):
             process.kill()

@@ -30,7 +30,7 @@ VISITORS = 60  # of whom ten are held out
 
 
 @pytest.fixture
-def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def environment(tmp_path, monkeypatch) -> dict[str, str]:
     """In which rrweb's recorder need not be fetched."""
     monkeypatch.setenv("SHOP_R1_CACHE", str(tmp_path / "cache"))
     recorder_path().parent.mkdir()
@@ -38,7 +38,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, st
     return with_checkout()
 
 
-def test_every_command_of_the_page_does_what_the_next_one_needs(environment: dict[str, str], tmp_path: Path) -> None:
+def test_every_command_of_the_page_does_what_the_next_one_needs(environment, tmp_path):
     (tmp_path / "change.toml").write_text(CHANGE, encoding="utf-8")
     served = []
     for command in COMMANDS:
@@ -62,7 +62,7 @@ def test_every_command_of_the_page_does_what_the_next_one_needs(environment: dic
     assert all(shift["on_a"] > 0 == shift["on_b"] for shift in in_cart)  # B has no such button
 
 
-def test_no_command_of_the_page_is_left_out() -> None:
+def test_no_command_of_the_page_is_left_out():
     """Also those within sentences."""
     asked = set(re.findall(r"shop-r1 (\w+)", PAGE))
     assert asked == {shlex.split(command)[1] for command in COMMANDS}
@@ -74,7 +74,6 @@ def serve(call: list[str], environment: dict[str, str], folder: Path) -> None:
     process = subprocess.Popen(
         [*call, "--port", "0"], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    assert process.stdout is not None
     told = [process.stdout.readline() for _ in range(2)]
     if "record" in call:
         collecting = Collecting(told[1].split('"')[1])

@@ -30,22 +30,20 @@ def run(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory) -> Path:
     """A folder outside the project with a small demo store in it."""
     folder = tmp_path_factory.mktemp("reader")
     assert replay_sessions(f"generate --sessions 40 --seed 0 --out {folder}/demo".split()) == 0
     return folder
 
 
-def test_the_ten_lines_print_what_the_readme_shows(folder: Path) -> None:
+def test_the_ten_lines_print_what_the_readme_shows(folder):
     done = run("-c", ENV, folder=folder)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == OUTPUT
 
 
-def test_the_agent_of_a_few_lines_runs_in_the_leaderboard(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_agent_of_a_few_lines_runs_in_the_leaderboard(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     (folder / "my_agent.py").write_text(AGENT, encoding="utf-8")
     agents = "my_agent.py:FirstElement,random"
@@ -53,9 +51,7 @@ def test_the_agent_of_a_few_lines_runs_in_the_leaderboard(
     assert "my_agent.py:FirstElement" in capsys.readouterr().out
 
 
-def test_the_ppo_of_a_few_lines_runs_in_the_leaderboard(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_ppo_of_a_few_lines_runs_in_the_leaderboard(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     quicker = PPO.replace('store="demo"', 'store="./demo"').replace("gamma=0.0", "gamma=0.0, n_steps=64")
     (folder / "my_ppo.py").write_text(quicker.replace("50_000", "64"), encoding="utf-8")
@@ -66,7 +62,7 @@ def test_the_ppo_of_a_few_lines_runs_in_the_leaderboard(
     assert "sb3" in capsys.readouterr().out
 
 
-def test_the_session_in_json_imports(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_session_in_json_imports(folder, capsys):
     (folder / "logs.jsonl").write_text(json.dumps(json.loads(SESSION)) + "\n", encoding="utf-8")
     assert replay_sessions(f"import jsonl {folder}/logs.jsonl --out {folder}/mine".split()) == 0
     assert "1 session" in capsys.readouterr().out

@@ -49,7 +49,7 @@ pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def store(tmp_path_factory) -> Path:
     return demo_store_at(tmp_path_factory.mktemp("stores") / "demo", 60, seed=5).path
 
 
@@ -66,19 +66,18 @@ def small_run(store: Path, out: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def straight_run(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def straight_run(store, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "straight"
     with redirect_stdout(io.StringIO()) as told:
         assert main(small_run(store, out)) == 0
     training = read_training(read_log(out))
-    assert training is not None
     tested = sum(test.holm_p_value is not None for test in training.comparisons)
     assert f"differences between phases {tested} could be tested" in told.getvalue()
     assert "results.md lists them" in told.getvalue() and f"against {SFT}, T 0.6" in (out / "results.md").read_text()
     return out
 
 
-def test_a_run_leaves_its_configuration_figures_and_checkpoints(straight_run: Path, store: Path) -> None:
+def test_a_run_leaves_its_configuration_figures_and_checkpoints(straight_run, store):
     record = read_json(straight_run / "run.json")
     assert record["config"]["grpo"]["steps"] == 4
     results = read_json(straight_run / "results.json")
@@ -103,7 +102,7 @@ def test_a_run_leaves_its_configuration_figures_and_checkpoints(straight_run: Pa
     assert isinstance(agent.act(first_seen("<a name='x'>x</a>")), str)
 
 
-def test_every_metric_of_a_step_is_on_the_site_s_page(straight_run: Path) -> None:
+def test_every_metric_of_a_step_is_on_the_site_s_page(straight_run):
     page = on_page_markdown((Path(__file__).parents[2] / "docs" / "hyperparameters.md").read_text(encoding="utf-8"))
     steps = page.partition("## Results")[0]
     written = set().union(*read_json_lines(straight_run / "metrics.jsonl"))
@@ -119,13 +118,10 @@ def names_in(page: str) -> set[str]:
 
 
 @pytest.mark.parametrize("stopping", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
-def test_a_stopped_and_resumed_run_equals_a_straight_run_bit_for_bit(
-    stopping: signal.Signals, straight_run: Path, store: Path, tmp_path: Path
-) -> None:
+def test_a_stopped_and_resumed_run_equals_a_straight_run_bit_for_bit(stopping, straight_run, store, tmp_path):
     out = tmp_path / "stopped"
     process = subprocess.Popen(command(*small_run(store, out)), stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120
-    assert process.stderr is not None
     for line in process.stderr:  # the first steps are logged as they are taken
         if "sft" in line and "step" in line:
             process.send_signal(stopping)
@@ -157,9 +153,7 @@ def test_a_stopped_and_resumed_run_equals_a_straight_run_bit_for_bit(
         ("--sed 1", "--sed"),
     ],
 )
-def test_a_wrong_call_gives_a_clear_message_and_exit_code_2(
-    arguments: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_call_gives_a_clear_message_and_exit_code_2(arguments, message, tmp_path, capsys):
     out = [] if "--resume" in arguments else ["--out", str(tmp_path / "run")]
     assert main([*arguments.split(), *out]) == 2
     error = capsys.readouterr().err
@@ -167,23 +161,21 @@ def test_a_wrong_call_gives_a_clear_message_and_exit_code_2(
 
 
 @pytest.mark.parametrize("rows", rows_names())
-def test_a_pointer_has_no_phases_of_language_models(rows: str) -> None:
+def test_a_pointer_has_no_phases_of_language_models(rows):
     with pytest.raises(BadConfig, match=r"there is no \[(sft|grpo)\]"):
         load_preset("pointer_cpu", rows)
 
 
-def test_a_preset_says_what_is_different_from_its_base() -> None:
+def test_a_preset_says_what_is_different_from_its_base():
     base, adapters, smaller = (load_preset(name) for name in ("shop_r1_3b", "one_gpu", "shop_r1_0_5b"))
     assert msgspec.structs.replace(smaller, model=base.model) == base
     assert smaller.model == msgspec.structs.replace(base.model, path="Qwen/Qwen2.5-0.5B-Instruct")
     assert adapters.model.lora is not None
-    assert base.sft is not None
-    assert adapters.sft is not None
     assert (adapters.sft.optimizer.lr, adapters.sft.optimizer.warmup_steps) == (2e-4, base.sft.optimizer.warmup_steps)
     assert adapters.sft.stages == base.sft.stages
 
 
-def test_a_base_may_lie_beside_its_preset_and_none_may_be_its_own(tmp_path: Path) -> None:
+def test_a_base_may_lie_beside_its_preset_and_none_may_be_its_own(tmp_path):
     mine = tmp_path / "mine.toml"
     mine.write_text('base = "tiny_cpu"\nseed = 7\n')
     (tmp_path / "other.toml").write_text('base = "mine.toml"\n[validation]\ntimes = 1\n')
@@ -212,7 +204,7 @@ def test_a_base_may_lie_beside_its_preset_and_none_may_be_its_own(tmp_path: Path
         ("", "at least one phase"),
     ],
 )
-def test_rows_that_make_no_sense_are_refused_with_their_place(table: str, message: str, tmp_path: Path) -> None:
+def test_rows_that_make_no_sense_are_refused_with_their_place(table, message, tmp_path):
     rows = tmp_path / "rows.toml"
     rows.write_text(table)
     with pytest.raises(BadConfig) as refused:
@@ -233,7 +225,7 @@ rank = 2
 """
 
 
-def test_a_language_model_from_a_file_trains_by_lora_in_bfloat16(store: Path, tmp_path: Path) -> None:
+def test_a_language_model_from_a_file_trains_by_lora_in_bfloat16(store, tmp_path):
     write_gguf(tmp_path / "model.gguf")
     preset = (resources.files("agents.llm_grpo") / "presets" / "tiny_cpu.toml").read_text()
     before, _, after = preset.partition("[model]")
@@ -253,7 +245,7 @@ def test_a_language_model_from_a_file_trains_by_lora_in_bfloat16(store: Path, tm
 
 
 @pytest.fixture
-def run(straight_run: Path, tmp_path: Path) -> Path:
+def run(straight_run, tmp_path) -> Path:
     """A copy of a finished run, for tests that change it."""
     return shutil.copytree(straight_run, tmp_path / "run")
 
@@ -262,9 +254,7 @@ def written_at(files: Iterable[Path]) -> dict[Path, int]:
     return {file: file.stat().st_mtime_ns for file in files}
 
 
-def test_a_run_that_was_stopped_within_a_row_of_its_table_asks_no_step_twice(
-    run: Path, store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_was_stopped_within_a_row_of_its_table_asks_no_step_twice(run, store, monkeypatch):
     asked = []
     act = RepeatLastAgent.act
 
@@ -283,9 +273,7 @@ def test_a_run_that_was_stopped_within_a_row_of_its_table_asks_no_step_twice(
     assert len(asked) == len(steps.read_text().splitlines()), "only the step it was stopped at"
 
 
-def test_a_finished_run_takes_further_agents_and_asks_only_them(
-    run: Path, store: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_finished_run_takes_further_agents_and_asks_only_them(run, store, capsys):
     written = written_at(run.glob("agents/*/steps.jsonl"))
     asked = ["--extend", "--evaluation.agents", "always=majority", "ngram"]
     assert main([*small_run(store, run), *asked]) == 0
@@ -300,7 +288,7 @@ def test_a_finished_run_takes_further_agents_and_asks_only_them(
     assert read_json(run / "run.json")["extended"][0]["agents"] == ["always=majority", "ngram"]
 
 
-def test_a_run_in_which_another_process_trains_is_left_alone(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_in_which_another_process_trains_is_left_alone(run, capsys):
     before = written_at(file for file in run.rglob("*") if file.name != TRAINING_LOCK)
     with working_alone_in(run, TRAINING_LOCK):
         assert main(["--resume", str(run)]) == 2
@@ -309,14 +297,14 @@ def test_a_run_in_which_another_process_trains_is_left_alone(run: Path, capsys: 
     assert main(["--resume", str(run)]) == 0
 
 
-def test_a_run_does_not_go_on_with_another_store(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_does_not_go_on_with_another_store(run, capsys):
     with edited_json(run / "run.json") as record:
         record["store"]["fingerprint"] = "another"
     assert main(["--resume", str(run)]) == 2
     assert "began with store another" in capsys.readouterr().err
 
 
-def test_the_report_of_a_run_shows_its_table_its_comparisons_and_its_curves(straight_run: Path, tmp_path: Path) -> None:
+def test_the_report_of_a_run_shows_its_table_its_comparisons_and_its_curves(straight_run, tmp_path):
     evidence = read_evidence(straight_run)
     results = read_json(straight_run / "results.json")
     assert {entry["spec"]["label"] for entry in results["entries"]} == set(evidence.records)
@@ -336,9 +324,7 @@ def test_the_report_of_a_run_shows_its_table_its_comparisons_and_its_curves(stra
     assert document.css("script#block-index")
 
 
-def test_a_run_whose_results_are_of_an_earlier_version_is_told_how_to_get_new_ones(
-    run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_whose_results_are_of_an_earlier_version_is_told_how_to_get_new_ones(run, capsys):
     with edited_json(run / "results.json") as results:
         del results["versions"]["results"]  # as before training runs wrote an evaluation log
     assert report([str(run)]) == 2
@@ -350,9 +336,7 @@ def test_a_run_whose_results_are_of_an_earlier_version_is_told_how_to_get_new_on
     assert "is a training run that is not finished" in capsys.readouterr().err
 
 
-def test_a_dry_run_tells_steps_tokens_and_memory_and_writes_nothing(
-    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_tells_steps_tokens_and_memory_and_writes_nothing(store, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     words = f"--store {store} --model.tiny.layers 1 --grpo.steps 3".split()
     assert main([*words, "--dry-run"]) == 0
@@ -362,7 +346,7 @@ def test_a_dry_run_tells_steps_tokens_and_memory_and_writes_nothing(
 
 
 @pytest.fixture
-def store_without_rationales(store: Path, tmp_path: Path) -> Path:
+def store_without_rationales(store, tmp_path) -> Path:
     """Two of five steps keep theirs."""
     logged, path = SessionStore.open(store), tmp_path / "without"
     number = 0
@@ -377,8 +361,8 @@ def store_without_rationales(store: Path, tmp_path: Path) -> Path:
 
 
 def test_a_reward_of_rationales_on_a_store_without_them_is_refused_unless_it_is_wanted(
-    store_without_rationales: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    store_without_rationales, tmp_path, capsys
+):
     words = small_run(store_without_rationales, tmp_path / "run")
     assert main(words) == 2
     said = " ".join(capsys.readouterr().err.split())

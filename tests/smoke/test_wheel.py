@@ -27,7 +27,7 @@ SOURCES = (
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(tmp_path_factory) -> Path:
     """The bin folder of a new environment with the wheel; its dependencies are those of this one."""
     if int(version("setuptools").partition(".")[0]) < 77:
         pytest.skip(f"setuptools {version('setuptools')} is too old to build the wheel; 77 is needed")
@@ -56,7 +56,7 @@ def run(installed: Path, folder: Path, *words: str) -> subprocess.CompletedProce
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False)
 
 
-def test_the_wheel_trains_and_reports_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
+def test_the_wheel_trains_and_reports_outside_the_checkout(installed, tmp_path):
     where = run(installed, tmp_path, "python", "-c", "import agents, train; print(agents.__file__, train.__file__)")
     assert where.stdout.count(str(installed.parent)) == 2, where
     shown = run(installed, tmp_path, "shop-r1", "--help")
@@ -72,7 +72,7 @@ def test_the_wheel_trains_and_reports_outside_the_checkout(installed: Path, tmp_
     assert (tmp_path / "runs" / "first" / "report.html").stat().st_size > 100_000
 
 
-def test_foreign_agents_package_over_ours_is_named(installed: Path, tmp_path: Path) -> None:
+def test_foreign_agents_package_over_ours_is_named(installed, tmp_path):
     [package] = installed.parent.glob("lib/python*/site-packages/agents/__init__.py")
     ours = package.read_text()
     package.write_text("raise SystemExit('the foreign package runs')\n")
@@ -85,7 +85,7 @@ def test_foreign_agents_package_over_ours_is_named(installed: Path, tmp_path: Pa
     assert done.stderr.count("\n") == 1
 
 
-def test_metadata_is_complete() -> None:
+def test_metadata_is_complete():
     about = metadata("shop-r1")
     for key in ("Summary", "License-Expression", "Keywords", "Author", "Project-URL", "Classifier", "Requires-Python"):
         assert about.get(key), key

@@ -26,7 +26,7 @@ CALLS = re.findall(r"^shop-r1 (.*)$", PAGE, flags=re.MULTILINE)
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch) -> Path:
     for file, code in BLOCKS.items():
         (tmp_path / file).write_text(code, encoding="utf-8")
     (tmp_path / "my_prompt.txt").write_text("Say as JSON what comes next.", encoding="utf-8")
@@ -37,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.long
-def test_every_call_of_the_page_runs(folder: Path) -> None:
+def test_every_call_of_the_page_runs(folder):
     assert main(["new", "importer"]) == 0
     assert {call.split()[0] for call in CALLS} == {"train", "rank", "compare", "report", "import"}
     for number, call in enumerate(CALLS):
@@ -53,7 +53,7 @@ def test_every_call_of_the_page_runs(folder: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_study_of_the_page_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_study_of_the_page_runs(folder, capsys):
     """On a smaller model and with fewer steps than the preset's."""
     tables: Any = msgspec.to_builtins(load_preset("tiny_cpu"))
     for key, value in SMALL.items():
@@ -71,7 +71,7 @@ def test_the_study_of_the_page_runs(folder: Path, capsys: pytest.CaptureFixture[
     assert main(shlex.split(printed.partition("step by step: shop-r1 ")[2].splitlines()[0])) == 0
 
 
-def test_the_reward_of_the_page_pays_what_it_says(folder: Path) -> None:
+def test_the_reward_of_the_page_pays_what_it_says(folder):
     reward = reward_preset("my_reward.py:reward")
     paid = [
         score_reply(format_reply("", predicted), logged, reward).total
@@ -85,6 +85,6 @@ def test_the_reward_of_the_page_pays_what_it_says(folder: Path) -> None:
     assert paid == pytest.approx([1.0, 0.2, 1.0, 0.5])
 
 
-def test_options_of_train_in_python_are_checked_as_the_command_checks_them() -> None:
+def test_options_of_train_in_python_are_checked_as_the_command_checks_them():
     with pytest.raises(BadConfig, match=r"grpo\.step'\. Did you mean 'steps'\?"):
         train(grpo={"step": 2})

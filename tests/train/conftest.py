@@ -112,5 +112,4 @@ def make_tiny() -> Tiny:
 def prompt_tokens(tokenizer: Any, observation: Observation, prompt: PromptConfig) -> list[int]:
     """The tokens of an observation's prompt, up to and including what the template puts before a reply."""
     fitted = fit_prompt(tokenizer, observation, prompt, 10**9)
-    assert fitted is not None
     return fitted.tokens

@@ -55,7 +55,7 @@ def model_of(kind: str, **options: Any) -> Any:
         ("qwen3_moe", {**SMALL, "moe_intermediate_size": 16, "num_experts": 4, "num_experts_per_tok": 2}),
     ],
 )
-def test_plain_causal_attention_is_accepted(kind: str, options: dict[str, Any]) -> None:
+def test_plain_causal_attention_is_accepted(kind, options):
     model = model_of(kind, **options)
     enable_checked_tree_attention(model, kind, MAX_TOKENS)
     assert model.config._attn_implementation == "session_tree"
@@ -102,9 +102,7 @@ def test_plain_causal_attention_is_accepted(kind: str, options: dict[str, Any]) 
         ),
     ],
 )
-def test_models_that_a_tree_would_misread_are_refused_with_the_reason(
-    kind: str, options: dict[str, Any], reason: str
-) -> None:
+def test_models_that_a_tree_would_misread_are_refused_with_the_reason(kind, options, reason):
     model = model_of(kind, **options)
     with pytest.raises(CheckpointMismatch, match=reason) as refusal:
         enable_checked_tree_attention(model, "some/model", MAX_TOKENS)
@@ -112,7 +110,7 @@ def test_models_that_a_tree_would_misread_are_refused_with_the_reason(
     assert "some/model" in str(refusal.value)
 
 
-def test_a_window_that_no_configuration_states_is_seen_in_the_trial() -> None:
+def test_a_window_that_no_configuration_states_is_seen_in_the_trial():
     model = model_of("mistral", **{**SMALL, "sliding_window": 4})
     with pytest.raises(CheckpointMismatch, match="on random tokens its log-probabilities differ"):
         enable_checked_tree_attention(model, "some/model", max_tokens=4)

@@ -80,7 +80,7 @@ def trainer_of(tiny: Tiny, session: Session, prompt: PromptConfig, path: Path) -
     return CandidateLikelihood(Policy(own_model(tiny)), trunks, config, candidates=steps, seed=0)
 
 
-def test_the_probabilities_of_a_page_s_actions_sum_to_1_and_are_those_of_the_agent(tiny: Tiny) -> None:
+def test_the_probabilities_of_a_page_s_actions_sum_to_1_and_are_those_of_the_agent(tiny):
     observation: Observation = {"page": LINKS, "history": (), "persona": "", "goal": "", "step": 0}
     prompt = prompt_tokens(tiny.tokenizer, observation, SILENT)
     plain = tiny.plain_model()
@@ -93,7 +93,7 @@ def test_the_probabilities_of_a_page_s_actions_sum_to_1_and_are_those_of_the_age
 
 
 @pytest.mark.parametrize("rationale", ["", "I like it."])
-def test_the_loss_is_the_sum_over_the_branches_of_whole_replies(tiny: Tiny, tmp_path: Path, rationale: str) -> None:
+def test_the_loss_is_the_sum_over_the_branches_of_whole_replies(tiny, tmp_path, rationale):
     prompt = COMPACT if rationale else SILENT
     elsewhere = Click(name="not_on_the_page")
     session = session_of(CLICKS[1], TYPED, elsewhere, CLICKS[3], CLICKS[0], rationale=rationale)
@@ -108,13 +108,13 @@ def test_the_loss_is_the_sum_over_the_branches_of_whole_replies(tiny: Tiny, tmp_
     assert metrics["flops"] > 0
 
 
-def test_a_page_s_only_action_has_no_loss(tiny: Tiny, tmp_path: Path) -> None:
+def test_a_page_s_only_action_has_no_loss(tiny, tmp_path):
     steps = (Step(page="<p>The end.</p>", action=Terminate()),)
     session = Session(session_id="s", user_id="u", source="test", steps=steps)
     assert trainer_of(tiny, session, SILENT, tmp_path).step(0)["loss"] == 0
 
 
-def test_untrained_weights_write_a_page_s_actions_alone_as_often_as_their_probabilities(tiny: Tiny) -> None:
+def test_untrained_weights_write_a_page_s_actions_alone_as_often_as_their_probabilities(tiny):
     observation: Observation = {"page": LINKS, "history": (), "persona": "", "goal": "", "step": 0}
     prompt = prompt_tokens(tiny.tokenizer, observation, SILENT)
     number = 300
@@ -139,7 +139,7 @@ def test_untrained_weights_write_a_page_s_actions_alone_as_often_as_their_probab
 
 
 @pytest.mark.long
-def test_it_learns_rationales_clicks_and_typed_texts_and_the_agent_writes_them(tiny: Tiny, tmp_path: Path) -> None:
+def test_it_learns_rationales_clicks_and_typed_texts_and_the_agent_writes_them(tiny, tmp_path):
     session = session_of(CLICKS[1], TYPED, CLICKS[3], rationale="I like it.")
     trainer = trainer_of(tiny, session, COMPACT, tmp_path)
     for step in range(trainer.total_steps):
@@ -153,9 +153,7 @@ def test_it_learns_rationales_clicks_and_typed_texts_and_the_agent_writes_them(t
         assert agent.act_batch(observations, seeds=[0, 1, 2]) == expected
 
 
-def test_a_long_backward_pass_is_cut_into_parts_with_the_same_gradient(
-    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_backward_pass_is_cut_into_parts_with_the_same_gradient(tiny, tmp_path, monkeypatch):
     gradients = []
     for most in (candidates.LOGITS_BYTES, 4 * 5 * 32):
         monkeypatch.setattr(candidates, "LOGITS_BYTES", most)

@@ -1,7 +1,6 @@
 """The text before a trained reply is the generation prompt, for every chat template."""
 
 import copy
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,7 +12,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Session, Step, Terminate
 from shop_env.observation import ContextConfig, observe_session
 from shop_env.prompts import PromptConfig, merge_system, render_prompt
-from tests.train.conftest import COMPACT, Tiny, checkpoint_info
+from tests.train.conftest import COMPACT, checkpoint_info
 from tests.train.templates import REFUSED, TEMPLATES
 from train.chat_template import bind_template, check_template, prompts_grow
 from train.checkpoints import save_checkpoint
@@ -58,9 +57,7 @@ def prompts(trunks: list[SessionTokens]) -> dict[int, list[int]]:
 @pytest.mark.parametrize("context", SCOPES, ids=["whole", "no rationales", "latest step", "budget"])
 @pytest.mark.parametrize(("name", "variables"), CASES)
 @pytest.mark.parametrize("is_cut", [False, True])
-def test_a_reply_is_trained_behind_the_text_that_the_template_asks_with(
-    tiny: Tiny, name: str, variables: dict[str, Any], context: ContextConfig, is_cut: bool
-) -> None:
+def test_a_reply_is_trained_behind_the_text_that_the_template_asks_with(tiny, name, variables, context, is_cut):
     tokenizer = with_template(tiny.tokenizer, TEMPLATES[name], variables)
     trunks = tokenize_session(tokenizer, LONG, context, FULL, 10**6)
     limit = 10**6
@@ -92,12 +89,11 @@ def test_a_reply_is_trained_behind_the_text_that_the_template_asks_with(
         assert len(trunks) == (1 if grows else len(LONG.steps))
 
 
-def test_pages_at_whose_ends_a_template_removes_blanks_are_tokenized_without_them(tiny: Tiny) -> None:
+def test_pages_at_whose_ends_a_template_removes_blanks_are_tokenized_without_them(tiny):
     tokenizer = with_template(tiny.tokenizer, TEMPLATES["date"])
     for observation in observe_session(tiny.sessions[0]):
         page = f"\n \n{observation['page']}\n"
         fitted = fit_prompt(tokenizer, {**observation, "page": page}, FULL, 10**6)
-        assert fitted is not None
         text = tokenizer.apply_chat_template(
             render_prompt(fitted.observation, FULL), tokenize=False, add_generation_prompt=True
         )
@@ -105,7 +101,7 @@ def test_pages_at_whose_ends_a_template_removes_blanks_are_tokenized_without_the
 
 
 @pytest.mark.parametrize("folder", ["25-think-prefix", "33-template-refuses-system"])
-def test_reported_templates_keep_the_contract(tiny: Tiny, folder: str, shared_data: Path) -> None:
+def test_reported_templates_keep_the_contract(tiny, folder, shared_data):
     file = shared_data / "cases" / folder / "chat_template.jinja"
     tokenizer = with_template(tiny.tokenizer, file.read_text(encoding="utf-8"))
     for context in SCOPES:
@@ -118,7 +114,7 @@ def test_reported_templates_keep_the_contract(tiny: Tiny, folder: str, shared_da
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_template_that_cannot_be_right_is_refused_by_one_line(tiny: Tiny, name: str) -> None:
+def test_a_template_that_cannot_be_right_is_refused_by_one_line(tiny, name):
     with pytest.raises(BadConfig, match="chat template") as refused:
         tokenizer = with_template(tiny.tokenizer, REFUSED[name])
         check_template(tokenizer)
@@ -128,7 +124,7 @@ def test_a_template_that_cannot_be_right_is_refused_by_one_line(tiny: Tiny, name
         assert "An action" in str(refused.value) and "An deed" in str(refused.value)
 
 
-def test_training_that_differs_from_what_is_asked_is_refused(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_that_differs_from_what_is_asked_is_refused(tiny, monkeypatch):
     def tokenize_otherwise(*arguments: Any, **options: Any) -> list[SessionTokens]:
         tokenizer = with_template(arguments[0], TEMPLATES["opens_think"])
         return tokenize_session(tokenizer, *arguments[1:], **options)
@@ -138,14 +134,14 @@ def test_training_that_differs_from_what_is_asked_is_refused(tiny: Tiny, monkeyp
         check_contract(tiny.tokenizer, tiny.sessions[:1], ContextConfig(), FULL)
 
 
-def test_an_agent_checks_its_template_when_it_is_opened(tiny: Tiny, tmp_path: Path) -> None:
+def test_an_agent_checks_its_template_when_it_is_opened(tiny, tmp_path):
     tokenizer = with_template(tiny.tokenizer, REFUSED["changes replies"])
     save_checkpoint(tmp_path / "policy", tiny.plain_model(), tokenizer, checkpoint_info())
     with pytest.raises(BadConfig, match="deed"):
         PolicyAgent(str(tmp_path / "policy"))
 
 
-def test_variables_and_dates_stay_with_a_checkpoint_and_may_be_set_anew(tiny: Tiny, tmp_path: Path) -> None:
+def test_variables_and_dates_stay_with_a_checkpoint_and_may_be_set_anew(tiny, tmp_path):
     tokenizer = with_template(tiny.tokenizer, TEMPLATES["date"] + "{% if mood is defined %}{{ mood }}{% endif %}")
     bind_template(tokenizer, {"mood": "it's {{ so-so }}\n"}, "2020-01-02")
     info = checkpoint_info(template_variables={"mood": "it's {{ so-so }}\n"}, template_date="2020-01-02")
@@ -173,16 +169,14 @@ def test_variables_and_dates_stay_with_a_checkpoint_and_may_be_set_anew(tiny: Ti
         ("{{ strftime_now(day_format) }}", {}, "strftime_now"),
     ],
 )
-def test_variables_and_dates_that_cannot_be_set_are_refused(
-    tiny: Tiny, template: str, variables: dict[str, Any], problem: str
-) -> None:
+def test_variables_and_dates_that_cannot_be_set_are_refused(tiny, template, variables, problem):
     with pytest.raises(BadConfig, match=problem):
         with_template(tiny.tokenizer, TEMPLATES.get(template, template), variables)
     with pytest.raises(BadConfig, match="template_date is 'May'"):
         bind_template(with_template(tiny.tokenizer, TEMPLATES["date"]), {}, "May")
 
 
-def test_the_tokens_of_pages_and_names_are_counted(tiny: Tiny) -> None:
+def test_the_tokens_of_pages_and_names_are_counted(tiny):
     pages = '<a name="search_input">', '<a name="search_input"><a name="zz.qq">'
     steps = tuple(Step(page=page, action=Terminate()) for page in pages)
     lengths = [len(tiny.tokenizer.encode(page)) for page in pages]
@@ -190,7 +184,7 @@ def test_the_tokens_of_pages_and_names_are_counted(tiny: Tiny) -> None:
     assert line == f"a page is {sum(lengths) / 2:.0f} tokens, 1 of 2 element names are tokens of their own"
 
 
-def test_a_tokenizer_that_makes_one_token_of_a_page_with_elements_is_refused(tiny: Tiny) -> None:
+def test_a_tokenizer_that_makes_one_token_of_a_page_with_elements_is_refused(tiny):
     tokenizer = with_template(tiny.tokenizer, tiny.tokenizer.chat_template)
     tokenizer.add_tokens([EXAMPLE.steps[0].page])
     with pytest.raises(BadConfig, match="one token of 1 of 3 pages, among them one with the element 'search'"):

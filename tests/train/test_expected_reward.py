@@ -60,14 +60,12 @@ def in_float64(tiny: Tiny, *, shift: float = 0.0) -> Any:
 
 
 @pytest.mark.parametrize(("rationale", "reward"), [("", "shop_r1"), ("I like it.", "customer_r1")])
-def test_the_gradient_is_that_of_a_sum_over_the_enumerated_actions(
-    tiny: Tiny, tmp_path: Path, rationale: str, reward: str
-) -> None:
+def test_the_gradient_is_that_of_a_sum_over_the_enumerated_actions(tiny, tmp_path, rationale, reward):
     prompt = COMPACT if rationale else SILENT
     session = session_of(CLICKS[1], TYPED, CLICKS[3], rationale=rationale)
     config = reward_preset(reward)
     trainer = trainer_of(tiny, tmp_path, session, prompt, config, (in_float64(tiny), in_float64(tiny, shift=0.1)))
-    trainer.optimizer.step = lambda step: {}  # type: ignore[method-assign]  # the gradient stays
+    trainer.optimizer.step = lambda step: {}  # the gradient stays
     metrics = trainer.step(0)
     models = [model.double() for model in (tiny.plain_model(), tiny.plain_model())]
     with torch.no_grad():
@@ -104,7 +102,7 @@ def test_the_gradient_is_that_of_a_sum_over_the_enumerated_actions(
 
 
 @pytest.mark.long
-def test_grpo_s_gradient_goes_to_the_exact_one_with_many_replies(tiny: Tiny, tmp_path: Path) -> None:
+def test_grpo_s_gradient_goes_to_the_exact_one_with_many_replies(tiny, tmp_path):
     """With replies of equal length, β 0, no scale, all groups, and weights that write little else than the actions."""
     clicks = [Click(name=name) for name in ("xa", "xb", "yc")]
     page = "".join(f'<a name="{click.name}">x</a>' for click in clicks)
@@ -116,7 +114,7 @@ def test_grpo_s_gradient_goes_to_the_exact_one_with_many_replies(tiny: Tiny, tmp
     reward = reward_preset("binary")
     models = own_model(shopper), own_model(shopper)
     exact = trainer_of(tiny, tmp_path, session, SILENT, reward, models, beta=0.0, temperature=1.0)
-    exact.optimizer.step = lambda step: {}  # type: ignore[method-assign]
+    exact.optimizer.step = lambda step: {}
     assert exact.step(0)["action_reward"] > 0.2
     config = msgspec.structs.replace(
         exact.config, num_generations=1200, scale_rewards="none", filter_zero_variance=False, max_new_tokens=length

@@ -38,17 +38,17 @@ from train.tokens import ReplySpan, rationale_tokens, reply_tokens
 CONFIG = GrpoConfig(optimizer=OptimizerConfig(lr=1e-3), steps=3, sessions_per_batch=2, num_generations=3, beta=0.05)
 
 
-def test_any_positive_affine_change_of_the_rewards_leaves_advantages_scaled_by_group() -> None:
+def test_any_positive_affine_change_of_the_rewards_leaves_advantages_scaled_by_group():
     rewards = torch.tensor([[0.5, 1000.5, 0.5, 1.0], [0.0, 1.0, 2.0, 3.0]])
     assert torch.allclose(scaled_advantages(rewards), scaled_advantages(3 * rewards + 7), atol=1e-4)
 
 
-def test_a_group_without_differences_has_no_advantage_and_is_not_informative() -> None:
+def test_a_group_without_differences_has_no_advantage_and_is_not_informative():
     assert scaled_advantages(torch.full((1, 4), 0.5)).tolist() == [[0.0] * 4]
     assert not is_informative([0.5] * 4)
 
 
-def test_advantages_are_scaled_by_the_group_or_nothing() -> None:
+def test_advantages_are_scaled_by_the_group_or_nothing():
     rewards = torch.tensor([[0.0, 2.0], [10.0, 30.0]])
     assert scaled_advantages(rewards, "none").tolist() == [[-1.0, 1.0], [-10.0, 10.0]]
     assert scaled_advantages(rewards, "group").flatten().tolist() == pytest.approx(
@@ -56,7 +56,7 @@ def test_advantages_are_scaled_by_the_group_or_nothing() -> None:
     )
 
 
-def test_the_loss_on_policy_is_minus_the_mean_advantage_plus_the_kl() -> None:
+def test_the_loss_on_policy_is_minus_the_mean_advantage_plus_the_kl():
     log_probs = torch.tensor([-1.0, -2.0, -0.5])
     kl = kl_divergence(log_probs, torch.tensor([-1.5, -2.0, -0.5]))
     gain = clipped_gain(torch.ones(3), torch.tensor([2.0, 2.0, -1.0]), 0.2)
@@ -67,9 +67,7 @@ def test_the_loss_on_policy_is_minus_the_mean_advantage_plus_the_kl() -> None:
 
 
 @pytest.mark.parametrize(("advantage", "log_prob", "bound"), [(1.0, 0.0, -1.2), (-1.0, -2.0, 0.8)])
-def test_the_clipped_ratio_stops_the_gradient_at_the_bound_of_its_side(
-    advantage: float, log_prob: float, bound: float
-) -> None:
+def test_the_clipped_ratio_stops_the_gradient_at_the_bound_of_its_side(advantage, log_prob, bound):
     log_probs = torch.tensor([log_prob], requires_grad=True)
     ratio = torch.exp(log_probs - torch.tensor([-1.0]))
     loss = -clipped_gain(ratio, torch.tensor([advantage]), 0.2).sum()
@@ -79,7 +77,7 @@ def test_the_clipped_ratio_stops_the_gradient_at_the_bound_of_its_side(
 
 
 @pytest.mark.parametrize("steps_per_batch", [None, 4])
-def test_epochs_are_passes_through_all_predicted_steps(tiny: Tiny, steps_per_batch: int | None) -> None:
+def test_epochs_are_passes_through_all_predicted_steps(tiny, steps_per_batch):
     config = changed(CONFIG, steps=None, epochs=2.0, steps_per_batch=steps_per_batch)
     trainer = trainer_of(tiny.plain_model(), tiny.model, tiny, config)
     predicted = sum(reply.step_index > 0 for trunk in tiny.trunks for reply in trunk.replies)
@@ -87,7 +85,7 @@ def test_epochs_are_passes_through_all_predicted_steps(tiny: Tiny, steps_per_bat
     assert trainer.total_steps == round(2 * (predicted / 4 if steps_per_batch else math.ceil(sessions / 2)))
 
 
-def test_importance_weights_are_ratios_up_to_the_cap_and_1_without_one() -> None:
+def test_importance_weights_are_ratios_up_to_the_cap_and_1_without_one():
     old, drawn = torch.tensor([-1.0, -1.0, -3.0]), torch.tensor([-1.0, -3.0, -1.0])
     assert importance_weights(old, drawn, 2.0).tolist() == pytest.approx([1.0, 2.0, math.exp(-2)])
     assert importance_weights(old, drawn, None).tolist() == [1.0] * 3
@@ -130,7 +128,7 @@ def shifted_reference(tiny: Tiny) -> Any:
     return reference
 
 
-def test_a_steps_gradient_equals_that_of_the_unpacked_way(tiny: Tiny) -> None:
+def test_a_steps_gradient_equals_that_of_the_unpacked_way(tiny):
     plain, reference = tiny.plain_model(), shifted_reference(tiny)
     frozen = shifted_reference(tiny)
     enable_tree_attention(frozen)
@@ -176,7 +174,7 @@ def group_of(tiny: Tiny, texts: list[str], step: ReplySpan) -> Group:
     return score_group(tiny.trunks[0], step, replies, tiny.tokenizer, RewardConfig())
 
 
-def test_an_empty_rationale_earns_no_self_certainty_and_is_counted(tiny: Tiny) -> None:
+def test_an_empty_rationale_earns_no_self_certainty_and_is_counted(tiny):
     trunk = tiny.trunks[0]
     step = trunk.replies[1]
     group = group_of(tiny, [format_reply(rationale, step.action) for rationale in ("I look at it.", "")], step)
@@ -190,7 +188,7 @@ def test_an_empty_rationale_earns_no_self_certainty_and_is_counted(tiny: Tiny) -
     assert rollout_metrics([group])["no_rationale"] == 1 / 2
 
 
-def test_targets_that_were_not_logged_are_in_no_share_of_exact_replies(tiny: Tiny) -> None:
+def test_targets_that_were_not_logged_are_in_no_share_of_exact_replies(tiny):
     trunk = tiny.trunks[0]
     exact = {}
     for name, action in (("logged", trunk.replies[1].action), ("unlogged", Click(name=""))):
@@ -205,13 +203,13 @@ def test_targets_that_were_not_logged_are_in_no_share_of_exact_replies(tiny: Tin
     ("loss_type", "weights"),
     [("grpo", [1 / 4, 1 / 4, 1 / 2]), ("dapo", [1 / 3] * 3), ("dr_grpo", [1 / 20] * 3)],
 )
-def test_the_loss_type_weighs_the_tokens_of_replies_of_2_and_1(loss_type: LossType, weights: list[float]) -> None:
+def test_the_loss_type_weighs_the_tokens_of_replies_of_2_and_1(loss_type, weights):
     """One mean over replies of means, one over tokens, and one of sums divided by 2 replies of at most 10 tokens."""
     ours = token_weights([2, 1], loss_type, replies=2, tokens=3, max_new_tokens=10)
     assert ours.tolist() == pytest.approx(weights)
 
 
-def test_losses_of_three_types_weigh_the_same_tokens_and_metrics_stay_means(tiny: Tiny) -> None:
+def test_losses_of_three_types_weigh_the_same_tokens_and_metrics_stay_means(tiny):
     """By hand, with advantages of a token's reply, KL 0 and a ratio of 1: the loss is a weighted mean of advantages."""
     figures, losses = {}, {}
     for loss_type in get_args(LossType):
@@ -238,7 +236,7 @@ def test_losses_of_three_types_weigh_the_same_tokens_and_metrics_stay_means(tiny
 
 
 @pytest.mark.parametrize("scale", get_args(ScaleRewards))
-def test_cutting_a_batch_into_several_passes_changes_no_gradient(tiny: Tiny, scale: ScaleRewards) -> None:
+def test_cutting_a_batch_into_several_passes_changes_no_gradient(tiny, scale):
     gradients = []
     for limit in (32_768, 200):
         config = changed(CONFIG, max_batch_tokens=limit, scale_rewards=scale)
@@ -269,7 +267,7 @@ class OtherNumerics:
         return self._engine.generate(prompts, dataclasses.replace(config, temperature=self._temperature), seed=seed)
 
 
-def test_an_engine_of_the_same_numerics_leaves_no_gap_and_weights_of_1(tiny: Tiny) -> None:
+def test_an_engine_of_the_same_numerics_leaves_no_gap_and_weights_of_1(tiny):
     model = own_model(tiny)
     config = changed(CONFIG, filter_zero_variance=False, importance_sampling_cap=2.0)
     figures = trainer_of(model, tiny.model, tiny, config).step(0)
@@ -277,7 +275,7 @@ def test_an_engine_of_the_same_numerics_leaves_no_gap_and_weights_of_1(tiny: Tin
     assert figures["importance"] == pytest.approx(1, abs=1e-5)
 
 
-def test_the_gradient_on_another_samplers_replies_is_weighed_by_how_likely_the_policy_finds_them(tiny: Tiny) -> None:
+def test_the_gradient_on_another_samplers_replies_is_weighed_by_how_likely_the_policy_finds_them(tiny):
     """Without KL: each token's gradient is that of −w·A·log π, taken here by hand from the unpacked way."""
     model, plain = own_model(tiny), tiny.plain_model()
     config = changed(CONFIG, filter_zero_variance=False, importance_sampling_cap=1.5, beta=0.0)
@@ -303,7 +301,7 @@ def test_the_gradient_on_another_samplers_replies_is_weighed_by_how_likely_the_p
     assert_same_gradients(model, plain)
 
 
-def test_every_step_samples_with_random_numbers_of_its_own(tiny: Tiny) -> None:
+def test_every_step_samples_with_random_numbers_of_its_own(tiny):
     seeds: list[object] = []
 
     class Recording(LocalEngine):
@@ -321,7 +319,7 @@ def test_every_step_samples_with_random_numbers_of_its_own(tiny: Tiny) -> None:
     assert seeds[1] == seeds[3] and len({*map(str, seeds)}) == 3
 
 
-def test_later_updates_on_a_batch_are_clipped_against_the_policy_that_sampled(tiny: Tiny) -> None:
+def test_later_updates_on_a_batch_are_clipped_against_the_policy_that_sampled(tiny):
     weights = {}
     for clip in (0.0, 10.0):
         model = own_model(tiny)
@@ -337,7 +335,7 @@ def test_later_updates_on_a_batch_are_clipped_against_the_policy_that_sampled(ti
     assert not torch.equal(weights[0.0, 1], weights[10.0, 1])
 
 
-def test_a_reply_cut_by_its_length_is_told_from_a_malformed_one(tiny: Tiny) -> None:
+def test_a_reply_cut_by_its_length_is_told_from_a_malformed_one(tiny):
     trunk = tiny.trunks[0]
     step = trunk.replies[1]
     logged = trunk.tokens[step.start : step.end]
@@ -346,7 +344,7 @@ def test_a_reply_cut_by_its_length_is_told_from_a_malformed_one(tiny: Tiny) -> N
     assert (figures["malformed"], figures["cut"], figures["exact"]) == (0.25, 0.5, 0.25)
 
 
-def test_the_figures_hold_each_term_of_the_reward_and_the_mix_of_actions(tiny: Tiny) -> None:
+def test_the_figures_hold_each_term_of_the_reward_and_the_mix_of_actions(tiny):
     click, typing = Click(name="buy"), TypeAndSubmit(name="search", text="red tent")
     step = dataclasses.replace(tiny.trunks[0].replies[1], action=click)
     replies = [format_reply("So.", action) for action in (click, click, typing)]
@@ -359,15 +357,13 @@ def test_the_figures_hold_each_term_of_the_reward_and_the_mix_of_actions(tiny: T
     assert sum(terms) == pytest.approx(figures["action_reward"])
 
 
-def test_a_batch_without_a_readable_reply_has_no_mix_of_sampled_actions(tiny: Tiny) -> None:
+def test_a_batch_without_a_readable_reply_has_no_mix_of_sampled_actions(tiny):
     figures = rollout_metrics([group_of(tiny, ["buy it"] * 2, tiny.trunks[0].replies[1])])
     assert not [name for name in figures if name.startswith("sampled_")]
     assert measured_metrics("self_certainty", [None, None]) == {}
 
 
-def test_tokens_count_sampling_and_the_reference_as_often_as_a_model_read_them(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tokens_count_sampling_and_the_reference_as_often_as_a_model_read_them(tiny, monkeypatch):
     read = {"policy": 0, "reference": 0}
 
     def counted(name: str, model: Any) -> Any:
@@ -394,7 +390,7 @@ def test_tokens_count_sampling_and_the_reference_as_often_as_a_model_read_them(
     assert metrics["flops"] > 2 * weights * (metrics["tokens"] + 2 * read["reference"])  # two updates go backward
 
 
-def test_used_groups_are_dealt_again_so_that_processes_have_as_many_tokens(tiny: Tiny) -> None:
+def test_used_groups_are_dealt_again_so_that_processes_have_as_many_tokens(tiny):
     groups = hand_made_groups(tiny)
     by_rank = [groups, []]
 

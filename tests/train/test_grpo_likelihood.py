@@ -58,9 +58,7 @@ def unpacked_reward(tiny: Tiny, group: Group, rationale: str) -> float:
 
 
 @pytest.mark.parametrize("place", [1, 2])
-def test_the_reward_is_the_mean_log_probability_of_the_logged_action_behind_the_rationale(
-    tiny: Tiny, place: int
-) -> None:
+def test_the_reward_is_the_mean_log_probability_of_the_logged_action_behind_the_rationale(tiny, place):
     rationales = ["I look at it.", "", COPY, "Something else. " * 8]
     actions = [Click(name="a.b"), Terminate(), tiny.trunks[0].replies[place].action, Click(name="")]
     texts = [
@@ -73,7 +71,7 @@ def test_the_reward_is_the_mean_log_probability_of_the_logged_action_behind_the_
     assert len(set(found)) == 4
 
 
-def test_the_sampled_action_and_the_length_of_the_rationale_do_not_enter(tiny: Tiny) -> None:
+def test_the_sampled_action_and_the_length_of_the_rationale_do_not_enter(tiny):
     actions = [Click(name="a.b"), Terminate(), tiny.trunks[0].replies[1].action]
     same = rewards_of(tiny, group_of(tiny, [format_reply("I look at it.", action) for action in actions]))
     assert same == [same[0]] * 3
@@ -86,11 +84,11 @@ def test_the_sampled_action_and_the_length_of_the_rationale_do_not_enter(tiny: T
     # The mean is over the logged tokens: a reward of n more rationale tokens would show their log-probabilities.
     group = group_of(tiny, [format_reply("a" * count, Terminate()) for count in (0, 60)])
     assert [len(rollout.logged[1]) for rollout in group.rollouts if rollout.logged] == [
-        len(group.rollouts[0].logged[1])  # type: ignore[index]
+        len(group.rollouts[0].logged[1])
     ] * 2
 
 
-def test_a_reply_without_a_place_for_the_logged_action_earns_the_least(tiny: Tiny) -> None:
+def test_a_reply_without_a_place_for_the_logged_action_earns_the_least(tiny):
     action = format_reply("", Terminate()).split('"action": ')[1][:-1]
     texts = [
         "I would click.",
@@ -106,12 +104,12 @@ def test_a_reply_without_a_place_for_the_logged_action_earns_the_least(tiny: Tin
     assert all(rollout.rewarded_tokens == rollout.tokens for rollout in group.rollouts[:4])
 
 
-def test_a_token_that_reaches_beyond_the_rationale_is_left_to_the_action_where_they_differ(tiny: Tiny) -> None:
+def test_a_token_that_reaches_beyond_the_rationale_is_left_to_the_action_where_they_differ(tiny):
     group = group_of(
         tiny, ['{"rationale":"So." ,"action":{"type":"terminate"}}', '{"rationale": "", "action": {"type": "click"}}']
     )
     for rollout in group.rollouts:
-        shared, logged = rollout.logged  # type: ignore[misc]
+        shared, logged = rollout.logged
         text = tiny.tokenizer.decode([*rollout.tokens[:shared], *logged], skip_special_tokens=True)
         parsed = score_group(
             group.trunk,
@@ -123,7 +121,7 @@ def test_a_token_that_reaches_beyond_the_rationale_is_left_to_the_action_where_t
         assert parsed.exact == 1, text
 
 
-def test_groups_without_different_rationales_teach_nothing(tiny: Tiny) -> None:
+def test_groups_without_different_rationales_teach_nothing(tiny):
     actions = [Click(name="a.b"), Terminate(), Click(name="c")]
     assert not group_of(tiny, [format_reply("", action) for action in actions]).is_informative
     assert not group_of(tiny, ["no JSON"] * 3).is_informative
@@ -142,20 +140,20 @@ class WithoutRationales(LocalEngine):
         return [self._group for _ in prompts]
 
 
-def test_a_policy_that_writes_no_rationales_is_refused(tiny: Tiny) -> None:
+def test_a_policy_that_writes_no_rationales_is_refused(tiny):
     trainer = trainer_of(tiny, own_model(tiny), own_model(tiny))
     trainer._engine = WithoutRationales(tiny)
     with pytest.raises(BadConfig, match=r"67% are readable and without, 33% are malformed.*SFT maximizes the same"):
         trainer.step(0)
 
 
-def test_no_text_can_be_scored_by_it() -> None:
+def test_no_text_can_be_scored_by_it():
     with pytest.raises(BadConfig, match="is measured by the policy in training"):
         score_reply(format_reply("So.", Terminate()), Terminate(), LOG_LIKELIHOOD)
 
 
 @pytest.mark.parametrize("options", [{}, {"max_batch_tokens": 200}], ids=str)
-def test_the_gradient_is_that_of_the_unpacked_way_on_rationales_alone(tiny: Tiny, options: dict[str, Any]) -> None:
+def test_the_gradient_is_that_of_the_unpacked_way_on_rationales_alone(tiny, options):
     model, plain, reference, frozen = (
         own_model(tiny),
         tiny.plain_model(),
@@ -184,11 +182,10 @@ def test_the_gradient_is_that_of_the_unpacked_way_on_rationales_alone(tiny: Tiny
     assert_same_gradients(model, plain)
 
 
-def test_tokens_behind_the_rationale_have_no_advantage_but_all_of_a_malformed_reply_do(tiny: Tiny) -> None:
+def test_tokens_behind_the_rationale_have_no_advantage_but_all_of_a_malformed_reply_do(tiny):
     group = group_of(tiny, [format_reply("I look at it.", Terminate()), "no JSON"])
     readable, malformed = group.rollouts
     found = advantages_of_tokens(torch.tensor([2.0, -1.0]), group.rollouts).tolist()
-    assert readable.logged is not None
     shared, rest = readable.logged[0], len(readable.tokens) - readable.logged[0]
     assert shared > 1 and rest > 1
     assert found == [2.0] * shared + [0.0] * rest + [-1.0] * len(malformed.tokens)

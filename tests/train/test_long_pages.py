@@ -16,7 +16,7 @@ from agents.llm_grpo.presets import load_preset
 from agents.local.policy_agent import PolicyAgent
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig, PromptTooLong
-from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
+from replay_sessions.schema import Click, Session, Step, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.results import results_table, summarise
@@ -24,7 +24,7 @@ from shop_env.observation import ContextConfig, observe_session
 from shop_env.prompts import PromptConfig, render_prompt
 from tests.stores import store_at
 from tests.train.conftest import COMPACT, Tiny, checkpoint_info
-from train.tokens import LongPages, SessionTokens, fit_prompt, tokenize_session
+from train.tokens import SessionTokens, fit_prompt, tokenize_session
 
 
 def opera_like(number: int, seed: int, median: int = 103_000) -> Iterator[Session]:
@@ -90,9 +90,7 @@ def prompts(trunks: list[SessionTokens]) -> dict[int, list[int]]:
     [ContextConfig(), ContextConfig(scope="latest_step"), ContextConfig(page_block=3, marks=True)],
 )
 @pytest.mark.parametrize("long_pages", ["shorten", "skip"])
-def test_training_testing_and_other_trainers_see_the_same_text(
-    tiny: Tiny, context: ContextConfig, long_pages: LongPages
-) -> None:
+def test_training_testing_and_other_trainers_see_the_same_text(tiny, context, long_pages):
     cut = left_out = 0
     for session in tiny.sessions[:4]:
         shortest, longest = limits(tiny, session)
@@ -124,7 +122,7 @@ def test_training_testing_and_other_trainers_see_the_same_text(
     assert (left_out > 10, cut) == (True, 0) if long_pages == "skip" else (left_out < cut, cut > 10)
 
 
-def test_a_window_keeps_names_whole_and_lies_where_the_shopper_was(tiny: Tiny) -> None:
+def test_a_window_keeps_names_whole_and_lies_where_the_shopper_was(tiny):
     page = "".join(f'<a name="link_{n}" title="a > b">number {n}</a>\n' for n in range(60))
     steps = [Step(page=page, action=Click(name="link_40")), Step(page=page, action=Click(name="link_3"))]
     session = msgspec.structs.replace(tiny.sessions[0], steps=tuple(steps))
@@ -142,7 +140,7 @@ def test_a_window_keeps_names_whole_and_lies_where_the_shopper_was(tiny: Tiny) -
 
 
 @pytest.mark.parametrize("action", [Click(name="link_50"), Terminate(), TypeAndSubmit(name="link_1", text="kettle")])
-def test_the_logged_action_and_what_follows_decide_nothing(tiny: Tiny, action: Action) -> None:
+def test_the_logged_action_and_what_follows_decide_nothing(tiny, action):
     page = "".join(f'<a name="link_{n}">number {n}</a>\n' for n in range(60))
     seen = []
     for last in (action, Click(name="link_7")):
@@ -153,7 +151,7 @@ def test_the_logged_action_and_what_follows_decide_nothing(tiny: Tiny, action: A
     assert seen[0] == seen[1] and len(seen[0]) == 2
 
 
-def test_a_target_outside_of_the_window_is_known_in_training_and_in_the_table(tiny: Tiny, tmp_path: Path) -> None:
+def test_a_target_outside_of_the_window_is_known_in_training_and_in_the_table(tiny, tmp_path):
     page = "".join(f'<a name="link_{n}">number {n}</a>\n' for n in range(60))
     actions = [Click(name=f"link_{number}") for number in (0, 3, 50, 52, 1)] + [Terminate()]
     steps = tuple(Step(page=page, action=action) for action in actions)
@@ -175,7 +173,7 @@ def test_a_target_outside_of_the_window_is_known_in_training_and_in_the_table(ti
 
 
 @pytest.mark.long
-def test_a_page_that_does_not_fit_is_a_miss_and_a_share_of_its_own(tiny: Tiny, tmp_path: Path) -> None:
+def test_a_page_that_does_not_fit_is_a_miss_and_a_share_of_its_own(tiny, tmp_path):
     store = long_store(tmp_path / "store", 12, median=1000)
     rows = {}
     for long_pages in ("shorten", "skip"):
@@ -195,7 +193,7 @@ def test_a_page_that_does_not_fit_is_a_miss_and_a_share_of_its_own(tiny: Tiny, t
     assert skipped.figures["exact_accuracy"].value <= 1 - too_long
 
 
-def test_a_run_that_leaves_out_more_than_a_tenth_is_refused_unless_told(tiny: Tiny, tmp_path: Path) -> None:
+def test_a_run_that_leaves_out_more_than_a_tenth_is_refused_unless_told(tiny, tmp_path):
     store = long_store(tmp_path / "store", 24, median=1000)
     config = load_preset("tiny_cpu", only=["sft"])
 

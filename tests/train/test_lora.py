@@ -12,7 +12,7 @@ from agents.local.policy_agent import PolicyAgent
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from shop_env.observation import observe_session
 from shop_env.reward import RewardConfig
-from tests.train.conftest import Tiny, checkpoint_info
+from tests.train.conftest import checkpoint_info
 from tests.train.test_grpo import CONFIG, changed, hand_made_groups
 from tests.train.test_session_tree import random_tree
 from tests.train.tiny_gguf import write_gguf
@@ -31,14 +31,14 @@ INFO = checkpoint_info(made_by="sft step 1", temperature=0.0)
 
 
 @pytest.fixture
-def base(tiny: Tiny, tmp_path: Path) -> Path:
+def base(tiny, tmp_path) -> Path:
     """The tiny model as a folder."""
     tiny.save(tmp_path / "base")
     return tmp_path / "base"
 
 
 @pytest.fixture
-def packed(tiny: Tiny) -> PackedTrees:
+def packed(tiny) -> PackedTrees:
     return pack([random_tree(tiny, index) for index in range(3)])
 
 
@@ -61,7 +61,7 @@ def log_probs(policy: Policy, packed: PackedTrees) -> torch.Tensor:
         return policy.log_probs(packed)
 
 
-def test_a_fresh_adapter_changes_nothing_and_is_all_that_learns(base: Path, tiny: Tiny, packed: PackedTrees) -> None:
+def test_a_fresh_adapter_changes_nothing_and_is_all_that_learns(base, tiny, packed):
     model = fresh(base)
     assert torch.equal(log_probs(Policy(model), packed), log_probs(Policy(tiny.model), packed))
     Policy(model).log_probs(packed).mean().backward()
@@ -72,7 +72,7 @@ def test_a_fresh_adapter_changes_nothing_and_is_all_that_learns(base: Path, tiny
     assert layers == {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 
 
-def test_the_same_seed_makes_the_same_adapter_and_leaves_the_source_of_chance_alone(base: Path) -> None:
+def test_the_same_seed_makes_the_same_adapter_and_leaves_the_source_of_chance_alone(base):
     torch.manual_seed(5)
     first = model_tensors(fresh(base))
     drawn = torch.rand(1)
@@ -83,7 +83,7 @@ def test_the_same_seed_makes_the_same_adapter_and_leaves_the_source_of_chance_al
     assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
 
 
-def test_only_the_layers_that_are_named_get_matrices(base: Path) -> None:
+def test_only_the_layers_that_are_named_get_matrices(base):
     model = fresh(base, LoraConfig(rank=2, target_modules=("q_proj",)))
     assert all(".q_proj." in name for name in model_tensors(model))
     with pytest.raises(BadConfig, match=r"target_modules \['no_such'\] do not fit"):
@@ -91,9 +91,7 @@ def test_only_the_layers_that_are_named_get_matrices(base: Path) -> None:
 
 
 @pytest.mark.parametrize("autocast", [None, torch.bfloat16], ids=["float32", "bfloat16"])
-def test_the_reference_is_the_policy_at_the_beginning_in_the_same_model(
-    base: Path, packed: PackedTrees, autocast: torch.dtype | None
-) -> None:
+def test_the_reference_is_the_policy_at_the_beginning_in_the_same_model(base, packed, autocast):
     policy = Policy(moved(fresh(base)), autocast=autocast).train()
     before = log_probs(policy, packed)
     reference = policy.frozen()
@@ -108,9 +106,7 @@ def test_the_reference_is_the_policy_at_the_beginning_in_the_same_model(
     assert policy.model.training
 
 
-def test_frozen_matrices_under_an_adapter_are_held_in_bfloat16_without_a_change(
-    base: Path, packed: PackedTrees
-) -> None:
+def test_frozen_matrices_under_an_adapter_are_held_in_bfloat16_without_a_change(base, packed):
     model = moved(fresh(base)).requires_grad_(True)
     learning = log_probs(Policy(model, autocast=torch.bfloat16), packed)
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
@@ -124,8 +120,8 @@ def test_frozen_matrices_under_an_adapter_are_held_in_bfloat16_without_a_change(
 
 @pytest.mark.parametrize("autocast", [None, torch.bfloat16], ids=["float32", "bfloat16"])
 def test_grpo_from_an_sft_adapter_begins_with_a_kl_of_exactly_0_and_moves_the_adapter_alone(
-    base: Path, tiny: Tiny, tmp_path: Path, autocast: torch.dtype | None
-) -> None:
+    base, tiny, tmp_path, autocast
+):
     save_checkpoint(tmp_path / "sft", moved(fresh(base)), tiny.tokenizer, INFO)
     model, tokenizer, _ = load_checkpoint(tmp_path / "sft")
     policy = Policy(model, autocast=autocast, gradient_checkpointing=True)
@@ -142,9 +138,7 @@ def test_grpo_from_an_sft_adapter_begins_with_a_kl_of_exactly_0_and_moves_the_ad
     assert changed_ones == set(model_tensors(model))
 
 
-def test_a_checkpoint_holds_the_adapter_and_the_name_of_its_base(
-    base: Path, tiny: Tiny, tmp_path: Path, packed: PackedTrees
-) -> None:
+def test_a_checkpoint_holds_the_adapter_and_the_name_of_its_base(base, tiny, tmp_path, packed):
     model = moved(fresh(base))
     policy = Policy(model)
     policy.frozen()
@@ -160,7 +154,7 @@ def test_a_checkpoint_holds_the_adapter_and_the_name_of_its_base(
     assert model_tensors(again).keys() == model_tensors(model).keys()
 
 
-def test_a_gguf_file_is_a_base_that_is_found_again(tmp_path: Path) -> None:
+def test_a_gguf_file_is_a_base_that_is_found_again(tmp_path):
     write_gguf(tmp_path / "tiny.gguf")
     model, tokenizer = load_model(str(tmp_path / "tiny.gguf"))
     adapted = moved(add_adapter(model, LORA, seed=0))
@@ -172,22 +166,20 @@ def test_a_gguf_file_is_a_base_that_is_found_again(tmp_path: Path) -> None:
     assert torch.equal(log_probs(Policy(again), trunk), log_probs(Policy(adapted), trunk))
 
 
-def test_a_base_that_is_gone_is_named(base: Path, tiny: Tiny, tmp_path: Path) -> None:
+def test_a_base_that_is_gone_is_named(base, tiny, tmp_path):
     save_checkpoint(tmp_path / "sft", fresh(base), tiny.tokenizer, INFO)
     shutil.rmtree(base)
     with pytest.raises(CheckpointMismatch, match=f"adapter in '{tmp_path}/sft' belongs to the model '{base}'"):
         load_checkpoint(tmp_path / "sft")
 
 
-def test_an_adapter_is_no_model_to_start_from(base: Path, tiny: Tiny, tmp_path: Path) -> None:
+def test_an_adapter_is_no_model_to_start_from(base, tiny, tmp_path):
     save_checkpoint(tmp_path / "sft", fresh(base), tiny.tokenizer, INFO)
     with pytest.raises(CheckpointMismatch, match=r"python -m train\.merge"):
         load_model(str(tmp_path / "sft"), own_tokenizer=True)
 
 
-def test_an_agent_replies_with_base_and_adapter_as_with_the_merged_model(
-    base: Path, tiny: Tiny, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_agent_replies_with_base_and_adapter_as_with_the_merged_model(base, tiny, tmp_path, capsys):
     save_checkpoint(tmp_path / "sft", moved(fresh(base)), tiny.tokenizer, INFO)
     assert merge(f"{tmp_path}/sft --out {tmp_path}/merged".split()) == 0
     assert (tmp_path / "merged" / "model.safetensors").exists()

@@ -42,25 +42,25 @@ def estimate(passes: Passes = PLAIN, lora: LoraConfig | None = None, **options: 
     return estimate_memory(build_on_meta(config_of(4), lora), shape, passes, **{"autocast": None, **options})
 
 
-def test_weights_gradients_and_moments_are_held_four_times_and_the_reference_once() -> None:
+def test_weights_gradients_and_moments_are_held_four_times_and_the_reference_once():
     parameters = sum(parameter.numel() for parameter in LlamaForCausalLM(config_of(4)).parameters())
     assert estimate(has_reference=False).held == 16 * parameters
     assert estimate().held == 20 * parameters
     assert estimate(shards=4).held == 5 * parameters
 
 
-def test_a_frozen_reference_under_autocast_is_held_in_half_the_bytes() -> None:
+def test_a_frozen_reference_under_autocast_is_held_in_half_the_bytes():
     parameters, embedded = sum(p.numel() for p in LlamaForCausalLM(config_of(4)).parameters()), 2 * 500 * 64
     assert estimate(autocast=BFLOAT16).held == 16 * parameters + 2 * (parameters - embedded) + 4 * embedded
 
 
-def test_under_lora_only_the_adapter_learns_and_the_reference_is_another_adapter() -> None:
+def test_under_lora_only_the_adapter_learns_and_the_reference_is_another_adapter():
     parameters = sum(parameter.numel() for parameter in LlamaForCausalLM(config_of(4)).parameters())
     without, held = (estimate(lora=LoraConfig(rank=4), has_reference=each).held for each in (False, True))
     assert held - without == (without - 4 * parameters) / 4
 
 
-def test_less_memory_is_estimated_where_less_is_kept() -> None:
+def test_less_memory_is_estimated_where_less_is_kept():
     usual = estimate().passes
     checkpointed, products = estimate(Passes(True)).passes, estimate(Passes(True, 4)).passes
     assert checkpointed < 0.6 * usual
@@ -72,7 +72,7 @@ def test_less_memory_is_estimated_where_less_is_kept() -> None:
 @pytest.mark.parametrize(
     "passes", [Passes(), Passes(True), Passes(True, 8), Passes(True, keeps_attention=False)], ids=str
 )
-def test_a_process_takes_what_was_estimated(passes: Passes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_takes_what_was_estimated(passes, monkeypatch):
     """Within 15%: what the operating system says of a pass over 6,000 tokens of a model with 8 layers.
 
     Freed memory goes back to the system at once, as it does not by default: glibc keeps some for later.

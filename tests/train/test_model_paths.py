@@ -1,7 +1,5 @@
 """A model that is nowhere is refused at once, and without torch."""
 
-from pathlib import Path
-
 import pytest
 
 from agents.llm_grpo.presets import SHAPES, load_preset, preset_names
@@ -13,13 +11,13 @@ CALL = "import sys; from benchmarks.console import main; code = main(sys.argv[1:
 
 
 @pytest.mark.parametrize("path", ["no/such", "a b", "no/such/model", "none.gguf", "package:none/x.gguf", "/none"])
-def test_a_model_that_is_nowhere_is_refused(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_is_nowhere_is_refused(path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(CheckpointMismatch):
         check_model(path)
 
 
-def test_a_folder_is_no_hub_id(tmp_path: Path) -> None:
+def test_a_folder_is_no_hub_id(tmp_path):
     with pytest.raises(CheckpointMismatch, match="its folder has no"):
         check_model(str(tmp_path))
     (tmp_path / "config.json").touch()
@@ -39,11 +37,11 @@ def test_a_folder_is_no_hub_id(tmp_path: Path) -> None:
         "report none",
     ],
 )
-def test_missing_models_are_refused_before_torch_is_loaded(words: str, tmp_path: Path) -> None:
+def test_missing_models_are_refused_before_torch_is_loaded(words, tmp_path):
     ended = run_python("-c", CALL, *words.split(), folder=tmp_path)
     assert ended.stdout.strip() == "False 2" and "none" in ended.stderr
 
 
-def test_every_preset_of_qwen_has_a_shape_for_plans_without_a_network() -> None:
+def test_every_preset_of_qwen_has_a_shape_for_plans_without_a_network():
     paths = {path for name in preset_names() if (path := load_preset(name).model.path) is not None}
     assert {path for path in paths if path.startswith("Qwen/")} == SHAPES.keys()

@@ -1,7 +1,6 @@
 """The objectives beside GRPO against plain rows, and what is refused of one's own."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,7 +87,7 @@ def assert_same_gradient(trainer: GroupTrainer, plain: Any) -> None:
         assert (ours - theirs).abs().max().item() <= 1e-4 * largest, name
 
 
-def test_weighted_sft_has_the_gradient_of_the_probability_of_the_logged_replies(tiny: Tiny) -> None:
+def test_weighted_sft_has_the_gradient_of_the_probability_of_the_logged_replies(tiny):
     trainer, groups, metrics = learnt(tiny, "weighted_sft")
     plain = tiny.plain_model()
     loss = -torch.stack([row_log_prob(plain, group, logged_tokens(group)).exp() for group in groups]).mean()
@@ -99,7 +98,7 @@ def test_weighted_sft_has_the_gradient_of_the_probability_of_the_logged_replies(
     assert_same_gradient(trainer, plain)
 
 
-def test_dpo_prefers_the_logged_reply_to_each_that_earns_less_and_to_no_other(tiny: Tiny) -> None:
+def test_dpo_prefers_the_logged_reply_to_each_that_earns_less_and_to_no_other(tiny):
     trainer, groups, metrics = learnt(tiny, "dpo", beta=0.5)
     plain, reference = tiny.plain_model(), shifted_reference(tiny)
     losses = []
@@ -117,7 +116,7 @@ def test_dpo_prefers_the_logged_reply_to_each_that_earns_less_and_to_no_other(ti
     assert_same_gradient(trainer, plain)
 
 
-def test_grpo_with_the_logged_reply_has_one_more_in_each_group_that_no_metric_counts(tiny: Tiny) -> None:
+def test_grpo_with_the_logged_reply_has_one_more_in_each_group_that_no_metric_counts(tiny):
     trainer, groups, metrics = learnt(tiny, "grpo_with_logged")
     for group in groups:
         assert [rollout.is_sampled for rollout in group.rollouts] == [False, True, True, True]
@@ -140,7 +139,7 @@ class Halved(GrpoTrainer):
 """
 
 
-def test_own_objectives_have_numbers_of_their_own(tiny: Tiny, tmp_path: Path) -> None:
+def test_own_objectives_have_numbers_of_their_own(tiny, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(OWN)
     method = f"{file}:Halved"
@@ -174,13 +173,13 @@ def loss(chunk):
         ("WithoutLos", r"cannot be loaded: no such name: Did you mean 'WithoutLoss'\?"),
     ],
 )
-def test_unusable_objectives_are_refused_before_the_run(tmp_path: Path, name: str, message: str) -> None:
+def test_unusable_objectives_are_refused_before_the_run(tmp_path, name, message):
     file = tmp_path / "mine.py"
     file.write_text(METHOD)
     with pytest.raises(BadConfig, match=message):
         load_objective(f"{file}:{name}")
 
 
-def test_an_unknown_method_names_the_nearest_one() -> None:
+def test_an_unknown_method_names_the_nearest_one():
     with pytest.raises(BadConfig, match=r"unknown method 'weigthed_sft'\. Did you mean 'weighted_sft'\?"):
         PhaseConfig(label="x", method="weigthed_sft")

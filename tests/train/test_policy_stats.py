@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 
-from shop_env.reward.score import SelfCertainty
 from tests.oracles.self_certainty import DEFINITIONS, softmax
 from train import policy as policy_module
 from train.policy import policy_stats
@@ -20,9 +19,7 @@ def sample() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS)
-def test_self_certainty_follows_each_definition_to_float32(
-    definition: SelfCertainty, sample: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-) -> None:
+def test_self_certainty_follows_each_definition_to_float32(definition, sample):
     hidden, weight, targets = sample
     measured = policy_stats(hidden, weight, targets=targets, temperature=0.6, definition=definition).self_certainty
     distributions = [softmax(row) for row in (hidden.double() @ weight.double().T).tolist()]
@@ -31,8 +28,8 @@ def test_self_certainty_follows_each_definition_to_float32(
 
 
 def test_log_probabilities_and_entropy_are_those_of_the_tempered_distribution(
-    sample: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
-) -> None:
+    sample,
+):
     hidden, weight, targets = sample
     stats = policy_stats(hidden, weight, targets=targets, temperature=0.5)
     for row, target, log_prob, entropy in zip(
@@ -43,9 +40,7 @@ def test_log_probabilities_and_entropy_are_those_of_the_tempered_distribution(
         assert entropy.item() == pytest.approx(-math.fsum(x * math.log(x) for x in p), rel=1e-5)
 
 
-def test_chunks_change_neither_values_nor_gradients(
-    sample: tuple[torch.Tensor, torch.Tensor, torch.Tensor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chunks_change_neither_values_nor_gradients(sample, monkeypatch):
     hidden, weight, targets = sample
     results = []
     for chunk in (1 << 20, 2 * 4 * 11):  # all rows at once; two rows of 11 logits

@@ -23,7 +23,7 @@ BUSY = "import os, time\nend = time.monotonic() + 600\nwhile time.monotonic() < 
 UNORDERED = {"IndexBackward0", "IndexPutBackward0", "PutBackward0", "TakeBackward0"}
 
 
-def test_no_operation_behind_a_reply_token_adds_up_gradients_in_any_order(tiny: Tiny) -> None:
+def test_no_operation_behind_a_reply_token_adds_up_gradients_in_any_order(tiny):
     trunk = tiny.trunks[0]
     groups = [[trunk.tokens[reply.start : reply.end]] * 2 for reply in trunk.replies]
     packed = pack([SessionTree(trunk.tokens, [reply.start for reply in trunk.replies], groups)])
@@ -52,7 +52,7 @@ print(len(seen))
 
 
 @pytest.mark.slow
-def test_the_first_pass_of_a_process_is_that_of_any_other() -> None:
+def test_the_first_pass_of_a_process_is_that_of_any_other():
     """Before one thread began, 5 of 1,367 processes had another first pass, and 1 of 2,108 other cosines."""
     done = subprocess.run(
         [sys.executable, "-c", FIRST_COSINES], check=True, capture_output=True, text=True, timeout=1800
@@ -92,7 +92,7 @@ def busy_machine() -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("busy_machine", "two_threads")
-def test_grpo_gives_the_same_weights_bit_for_bit_beside_busy_processes(tiny: Tiny) -> None:
+def test_grpo_gives_the_same_weights_bit_for_bit_beside_busy_processes(tiny):
     first, *others = [weights_after_grpo(tiny) for _ in range(6)]
     for other in others:
         assert all(torch.equal(one, two) for one, two in zip(first, other, strict=True))

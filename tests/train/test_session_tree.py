@@ -38,7 +38,7 @@ def random_tree(tiny: Tiny, index: int) -> SessionTree:
     return SessionTree(trunk.tokens[: forks[-1]], forks, replies, continuations=continuations)
 
 
-def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(tiny: Tiny) -> None:
+def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(tiny):
     trees = [random_tree(tiny, index) for index in range(24)]
     plain = tiny.plain_model()
     tiny.model.zero_grad()
@@ -53,7 +53,7 @@ def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(tiny: Tiny
     tiny.model.zero_grad()
 
 
-def test_all_first_tokens_teach_the_branch_point_and_no_place_behind_it(tiny: Tiny) -> None:
+def test_all_first_tokens_teach_the_branch_point_and_no_place_behind_it(tiny):
     trunk = tiny.trunks[1]
     fork = trunk.replies[0].start
     packed = pack([SessionTree(trunk.tokens, [fork], [[[3], [4], [5]]])])
@@ -68,6 +68,6 @@ def test_all_first_tokens_teach_the_branch_point_and_no_place_behind_it(tiny: Ti
     assert (gradient[fork:] == 0).all()
 
 
-def test_tree_attention_without_a_layout_says_what_is_missing(tiny: Tiny) -> None:
+def test_tree_attention_without_a_layout_says_what_is_missing(tiny):
     with pytest.raises(RuntimeError, match="needs a layout"):
         tiny.model(torch.tensor([[1, 2, 3]]))

@@ -38,7 +38,7 @@ def trainer_of(
 
 @pytest.mark.parametrize("average", ["tokens", "replies"])
 @pytest.mark.parametrize("rationales", [True, False])
-def test_the_loss_is_that_of_unpacked_rows(tiny: Tiny, rationales: bool, average: Literal["tokens", "replies"]) -> None:
+def test_the_loss_is_that_of_unpacked_rows(tiny, rationales, average):
     context = ContextConfig(rationales=rationales)
     trunks = [t for s in tiny.sessions[:4] for t in tokenize_session(tiny.tokenizer, s, context, COMPACT, 4096)]
     plain = tiny.plain_model()
@@ -59,9 +59,7 @@ def test_the_loss_is_that_of_unpacked_rows(tiny: Tiny, rationales: bool, average
 
 
 @pytest.mark.parametrize("average", ["tokens", "replies"])
-def test_a_batch_cut_into_several_passes_gives_the_same_weights(
-    tiny: Tiny, average: Literal["tokens", "replies"]
-) -> None:
+def test_a_batch_cut_into_several_passes_gives_the_same_weights(tiny, average):
     whole, cut = (trainer_of(tiny, tiny.trunks, most, average) for most in (32_768, 300))
     for step in range(3):
         losses = [trainer.step(step) for trainer in (whole, cut)]

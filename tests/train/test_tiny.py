@@ -1,6 +1,5 @@
 """The tokenizer and model made from a store."""
 
-from pathlib import Path
 from typing import get_args
 
 from hypothesis import given, settings
@@ -15,7 +14,7 @@ from replay_sessions.schema import Click, Session, Step, Terminate, written_acti
 from shop_env.observation import ContextConfig, Scope
 from shop_env.prompts import past_reply
 from shop_env.replies import action_json, format_reply
-from tests.train.conftest import COMPACT, Tiny
+from tests.train.conftest import COMPACT
 from train.config import TinyTokenizerConfig
 from train.tiny import QWEN2_SPLIT, train_tokenizer
 
@@ -25,15 +24,15 @@ TOKENIZER = train_tokenizer(generate_sessions(24, seed=3), TinyTokenizerConfig(m
 
 @given(TEXT)
 @settings(max_examples=200, deadline=None)
-def test_any_text_makes_the_round_trip(text: str) -> None:
+def test_any_text_makes_the_round_trip(text):
     assert TOKENIZER.decode(TOKENIZER.encode(text)) == text
 
 
-def test_the_pre_tokenizer_is_qwen2s_own() -> None:
+def test_the_pre_tokenizer_is_qwen2s_own():
     assert QWEN2_SPLIT == PRETOKENIZE_REGEX
 
 
-def test_a_saved_tokenizer_is_loaded_as_it_was(tiny: Tiny, tmp_path: Path) -> None:
+def test_a_saved_tokenizer_is_loaded_as_it_was(tiny, tmp_path):
     tiny.tokenizer.save_pretrained(tmp_path)
     tiny.model.config.save_pretrained(tmp_path)  # the model's type would make transformers choose Qwen2's own class
     texts = [session.steps[-1].page for session in tiny.sessions] + ["Ünïcode e\u0301 中文 1234 don't"]
@@ -43,7 +42,7 @@ def test_a_saved_tokenizer_is_loaded_as_it_was(tiny: Tiny, tmp_path: Path) -> No
     assert AutoTokenizer.from_pretrained(tmp_path).chat_template == tiny.tokenizer.chat_template
 
 
-def test_a_word_of_the_goal_is_one_token_in_page_query_and_name(tiny: Tiny) -> None:
+def test_a_word_of_the_goal_is_one_token_in_page_query_and_name(tiny):
     word = tiny.sessions[0].goal.split()[2]
     (token,) = tiny.tokenizer.encode(word)
     for text in (f"red {word} small", f"search_results.{word}_red.view_product", f'value="{word}"/>'):
@@ -64,7 +63,7 @@ def listing_sessions() -> list[Session]:
     return [Session(session_id=str(number), user_id="u", source="test", steps=steps) for number in range(8)]
 
 
-def test_a_name_is_one_token_in_page_past_reply_and_reply() -> None:
+def test_a_name_is_one_token_in_page_past_reply_and_reply():
     sessions = listing_sessions()
     tokenizer = train_tokenizer(sessions, TinyTokenizerConfig(), COMPACT)
     (name,) = tokenizer.encode("results.a2.view")
@@ -76,21 +75,21 @@ def test_a_name_is_one_token_in_page_past_reply_and_reply() -> None:
     assert [len(tokenizer.encode(text)) for text in (LISTING, past, wanted)] == [9, 7, 4]
 
 
-def test_no_token_of_a_page_holds_the_whole_names_of_elements_even_if_few_names_are_tokens() -> None:
+def test_no_token_of_a_page_holds_the_whole_names_of_elements_even_if_few_names_are_tokens():
     for max_names in (0, 1, 2000):
         tokenizer = train_tokenizer(listing_sessions(), TinyTokenizerConfig(max_names=max_names), COMPACT)
         for token in map(tokenizer.decode, tokenizer.encode(LISTING)):
             assert all(f'name="{element.name}"' not in token for element in find_elements(LISTING))
 
 
-def test_a_page_of_the_demo_shop_has_at_most_a_third_more_tokens_than_without_names() -> None:
+def test_a_page_of_the_demo_shop_has_at_most_a_third_more_tokens_than_without_names():
     sessions = list(generate_sessions(200, seed=3))
     tokenizer = train_tokenizer(sessions, TinyTokenizerConfig(), COMPACT)
     lengths = [len(tokenizer.encode(step.page)) for session in sessions[:60] for step in session.steps]
     assert sum(lengths) / len(lengths) < 1.3 * 26.3
 
 
-def test_earlier_pages_teach_the_tokenizer_where_the_last_prompt_lacks_them() -> None:
+def test_earlier_pages_teach_the_tokenizer_where_the_last_prompt_lacks_them():
     sessions = [
         replace(session, steps=(*session.steps[:2], replace(session.steps[2], page="<p>Bye</p>")))
         for session in listing_sessions()
@@ -102,7 +101,7 @@ def test_earlier_pages_teach_the_tokenizer_where_the_last_prompt_lacks_them() ->
     assert lengths == {9}
 
 
-def test_a_mark_is_one_token_at_each_element() -> None:
+def test_a_mark_is_one_token_at_each_element():
     tokenizer = train_tokenizer(listing_sessions(), TinyTokenizerConfig(), COMPACT, ContextConfig(marks=True))
     marks = ["opened-before", "clicked-last", "opened-before clicked-last"]
     tokens = [tokenizer.encode(mark) for mark in marks]

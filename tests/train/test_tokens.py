@@ -1,7 +1,5 @@
 """Sessions as tokens: prompts are prefixes, replies lie where they should, long sessions lose their earliest pages."""
 
-from typing import Literal
-
 import msgspec
 import pytest
 
@@ -11,18 +9,18 @@ from replay_sessions.schema import Click, Session, reply_action
 from shop_env.observation import ContextConfig, observe_session
 from shop_env.prompts import PromptConfig, past_reply, render_prompt
 from shop_env.replies import action_json, format_reply, parse_reply
-from tests.train.conftest import COMPACT, Tiny, checkpoint_info, prompt_tokens
+from tests.train.conftest import COMPACT, checkpoint_info, prompt_tokens
 from tests.train.templates import CHATML
 from train.tokens import rationale_tokens, tokenize_session
 
 
 @pytest.fixture(scope="module")
-def long_session(tiny: Tiny) -> Session:
+def long_session(tiny) -> Session:
     return max(tiny.sessions, key=lambda session: len(session.steps))
 
 
 @pytest.mark.parametrize("template", [None, CHATML])
-def test_every_prompt_is_a_prefix_of_its_sessions_trunk(tiny: Tiny, template: str | None) -> None:
+def test_every_prompt_is_a_prefix_of_its_sessions_trunk(tiny, template):
     tokenizer = tiny.tokenizer
     own, tokenizer.chat_template = tokenizer.chat_template, template or tokenizer.chat_template
     try:
@@ -41,9 +39,7 @@ def test_every_prompt_is_a_prefix_of_its_sessions_trunk(tiny: Tiny, template: st
 
 
 @pytest.mark.parametrize("style", ["compact", "full"])
-def test_a_step_is_trained_on_in_the_prompt_in_which_it_is_tested(
-    tiny: Tiny, long_session: Session, style: Literal["compact", "full"]
-) -> None:
+def test_a_step_is_trained_on_in_the_prompt_in_which_it_is_tested(tiny, long_session, style):
     prompt = PromptConfig(style=style)
     (whole,) = tokenize_session(tiny.tokenizer, long_session, ContextConfig(), prompt, 4096)
     shortest, longest = whole.replies[0].start, whole.replies[-1].start
@@ -63,7 +59,7 @@ def test_a_step_is_trained_on_in_the_prompt_in_which_it_is_tested(
     assert left_out_pages > 5
 
 
-def test_only_as_many_of_the_earliest_pages_are_left_out_as_it_takes(tiny: Tiny, long_session: Session) -> None:
+def test_only_as_many_of_the_earliest_pages_are_left_out_as_it_takes(tiny, long_session):
     (whole,) = tokenize_session(tiny.tokenizer, long_session, ContextConfig(), COMPACT, 4096)
     last = whole.replies[-1]
     trunks = tokenize_session(tiny.tokenizer, long_session, ContextConfig(), COMPACT, last.start - 1)
@@ -77,7 +73,7 @@ def test_only_as_many_of_the_earliest_pages_are_left_out_as_it_takes(tiny: Tiny,
     assert format_reply(long_session.steps[0].rationale or "", long_session.steps[0].action) in text
 
 
-def test_rationales_are_taught_where_histories_do_without_them(tiny: Tiny) -> None:
+def test_rationales_are_taught_where_histories_do_without_them(tiny):
     session = next(session for session in tiny.sessions if len(session.steps) > 2)
     context = ContextConfig(rationales=False)
     (trunk,) = tokenize_session(tiny.tokenizer, session, context, COMPACT, 4096)
@@ -95,7 +91,7 @@ def test_rationales_are_taught_where_histories_do_without_them(tiny: Tiny) -> No
         assert reply.target is None
 
 
-def test_rationale_tokens_cover_the_rationale_and_nothing_else(tiny: Tiny) -> None:
+def test_rationale_tokens_cover_the_rationale_and_nothing_else(tiny):
     for trunk in tiny.trunks[:6]:
         for reply in trunk.replies:
             tokens = trunk.tokens[reply.start : reply.end]
@@ -104,13 +100,13 @@ def test_rationale_tokens_cover_the_rationale_and_nothing_else(tiny: Tiny) -> No
             assert tiny.tokenizer.decode(tokens[first:end]) == parsed.rationale
 
 
-def test_an_empty_rationale_has_no_tokens(tiny: Tiny) -> None:
+def test_an_empty_rationale_has_no_tokens(tiny):
     text = format_reply("", tiny.sessions[0].steps[0].action)
     first, end = rationale_tokens(tiny.tokenizer, tiny.tokenizer.encode(text), parse_reply(text).rationale_span)
     assert first == end
 
 
-def test_in_the_latest_step_context_each_step_is_a_trunk_of_its_own(tiny: Tiny) -> None:
+def test_in_the_latest_step_context_each_step_is_a_trunk_of_its_own(tiny):
     context = ContextConfig(scope="latest_step")
     session = tiny.sessions[0]
     trunks = tokenize_session(tiny.tokenizer, session, context, COMPACT, 4096)
@@ -130,7 +126,7 @@ def without_targets(session: Session, *steps: int) -> Session:
     return msgspec.structs.replace(session, steps=changed)
 
 
-def test_a_reply_whose_target_was_not_logged_is_history_and_nothing_to_learn(tiny: Tiny, long_session: Session) -> None:
+def test_a_reply_whose_target_was_not_logged_is_history_and_nothing_to_learn(tiny, long_session):
     last = len(long_session.steps) - 1
     unlogged = without_targets(long_session, 0, 2, last)
     (trunk,) = tokenize_session(tiny.tokenizer, unlogged, ContextConfig(), COMPACT, 4096)
@@ -144,13 +140,13 @@ def test_a_reply_whose_target_was_not_logged_is_history_and_nothing_to_learn(tin
 
 
 @pytest.mark.parametrize("context", [ContextConfig(), ContextConfig(scope="latest_step")])
-def test_a_session_without_any_logged_target_has_no_trunk(tiny: Tiny, context: ContextConfig) -> None:
+def test_a_session_without_any_logged_target_has_no_trunk(tiny, context):
     session = tiny.sessions[0]
     unlogged = without_targets(session, *range(len(session.steps)))
     assert tokenize_session(tiny.tokenizer, unlogged, context, COMPACT, 4096) == []
 
 
-def test_a_long_session_s_later_trunks_leave_out_no_logged_target(tiny: Tiny, long_session: Session) -> None:
+def test_a_long_session_s_later_trunks_leave_out_no_logged_target(tiny, long_session):
     (whole,) = tokenize_session(tiny.tokenizer, long_session, ContextConfig(), COMPACT, 4096)
     steps = range(len(long_session.steps))
     for missing in steps:

@@ -22,7 +22,7 @@ def logged(folder: Path, name: str, *, first: int, last: int) -> None:
         log.flush()
 
 
-def test_trackio_holds_each_phase_and_goes_on_after_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trackio_holds_each_phase_and_goes_on_after_a_stop(tmp_path, monkeypatch):
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "kept"))
     trackio: Any = pytest.importorskip("trackio", reason="needs the extra trackio")
     folder = tmp_path / "run"
@@ -34,7 +34,7 @@ def test_trackio_holds_each_phase_and_goes_on_after_a_stop(tmp_path: Path, monke
     assert [(row["step"], row["exact"]) for row in rows] == [(step, 0.25 * step) for step in (1, 2, 3, 4)]
 
 
-def test_weights_and_biases_has_each_phase_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_and_biases_has_each_phase_offline(tmp_path, monkeypatch):
     pytest.importorskip("wandb", reason="needs the extra wandb")
     monkeypatch.setenv("WANDB_MODE", "offline")
     folder = tmp_path / "run"

@@ -39,7 +39,7 @@ def files(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def test_a_state_over_the_limit_is_in_several_files_and_a_small_one_in_one(tmp_path: Path) -> None:
+def test_a_state_over_the_limit_is_in_several_files_and_a_small_one_in_one(tmp_path):
     save(tmp_path, 1.0, file_bytes=SMALL)
     assert len(files(tmp_path)) == 5
     assert all(path.stat().st_size < SMALL + 1000 for path in tmp_path.iterdir())
@@ -49,7 +49,7 @@ def test_a_state_over_the_limit_is_in_several_files_and_a_small_one_in_one(tmp_p
     assert_holds(tmp_path, 2.0)
 
 
-def test_states_in_several_files_replace_one_another(tmp_path: Path) -> None:
+def test_states_in_several_files_replace_one_another(tmp_path):
     for fill in (1.0, 2.0, 3.0):
         save(tmp_path, fill, file_bytes=SMALL)
         assert_holds(tmp_path, fill)
@@ -74,7 +74,7 @@ def save_until_killed(folder: Path, calls: int) -> None:
     save(folder, 2.0, file_bytes=SMALL)
 
 
-def test_a_kill_at_any_moment_of_a_save_leaves_the_old_state_whole_or_the_new(tmp_path: Path) -> None:
+def test_a_kill_at_any_moment_of_a_save_leaves_the_old_state_whole_or_the_new(tmp_path):
     kept = []
     for calls in range(20):
         folder = tmp_path / str(calls)
@@ -85,7 +85,6 @@ def test_a_kill_at_any_moment_of_a_save_leaves_the_old_state_whole_or_the_new(tm
             os._exit(0)
         _, status = os.waitpid(pid, 0)
         saved = load_state(folder)
-        assert saved is not None
         kept.append(saved[1]["done"])
         assert_holds(folder, kept[-1])
         save(folder, 3.0, file_bytes=SMALL)  # and what the kill left in the way is none
@@ -98,7 +97,7 @@ def test_a_kill_at_any_moment_of_a_save_leaves_the_old_state_whole_or_the_new(tm
     assert {1.0, 2.0} == set(kept)
 
 
-def test_a_refused_write_of_tensors_is_one_line(tmp_path: Path) -> None:
+def test_a_refused_write_of_tensors_is_one_line(tmp_path):
     former = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL, former[1]))
     try:
@@ -108,7 +107,7 @@ def test_a_refused_write_of_tensors_is_one_line(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, former)
 
 
-def test_a_state_that_lacks_a_file_is_told_as_damaged(tmp_path: Path) -> None:
+def test_a_state_that_lacks_a_file_is_told_as_damaged(tmp_path):
     save(tmp_path, 1.0, file_bytes=SMALL)
     min(tmp_path.glob("state-*")).unlink()
     with pytest.raises(CheckpointMismatch, match=r"state\.json' is damaged .*start the run again"):
@@ -127,9 +126,7 @@ class Seconds:
 @pytest.mark.parametrize(
     ("takes_s", "next_after_s"), [(0.1, 60.0), (1.2, 60.0), (6.0, 6.0 / SAVING_SHARE), (3600.0, LONGEST_PERIOD_S)]
 )
-def test_saves_are_as_far_apart_as_makes_them_a_fiftieth_of_the_time_within_bounds(
-    takes_s: float, next_after_s: float
-) -> None:
+def test_saves_are_as_far_apart_as_makes_them_a_fiftieth_of_the_time_within_bounds(takes_s, next_after_s):
     seconds = Seconds()
     clock = SaveSchedule(60.0, now=seconds)
     with clock.saving():
@@ -140,7 +137,7 @@ def test_saves_are_as_far_apart_as_makes_them_a_fiftieth_of_the_time_within_boun
     assert clock.is_due()
 
 
-def test_with_0_every_step_is_saved_whatever_it_takes() -> None:
+def test_with_0_every_step_is_saved_whatever_it_takes():
     seconds = Seconds()
     clock = SaveSchedule(0.0, now=seconds)
     with clock.saving():

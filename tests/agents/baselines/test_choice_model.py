@@ -59,12 +59,12 @@ def fit_to(path: Path, sessions: Iterable[Session]) -> ChoiceModel:
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def planted(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("planted") / "store"
 
 
 @pytest.fixture(scope="module")
-def model(planted: Path) -> ChoiceModel:
+def model(planted) -> ChoiceModel:
     return fit_to(planted, planted_sessions(600))
 
 
@@ -81,7 +81,7 @@ def shares_on(model: ChoiceModel, page: str, **about: str) -> dict[Action, float
     return dict(zip(actions, map(float, shares), strict=True))
 
 
-def test_gradient_equals_finite_differences(model: ChoiceModel) -> None:
+def test_gradient_equals_finite_differences(model):
     pages = model.pages([next(iter(observe_session(session, GOAL_SHOWN))) for session in planted_sessions(12)])
     batches = model.batches([(page, number % len(page.choices)) for number, page in enumerate(pages)])
     random = np.random.default_rng(0)
@@ -93,7 +93,7 @@ def test_gradient_equals_finite_differences(model: ChoiceModel) -> None:
         assert (ends[0] - ends[1]) / 2e-5 == pytest.approx(slope @ direction, rel=1e-5, abs=1e-7)
 
 
-def test_planted_price_and_rating_are_recovered(model: ChoiceModel) -> None:
+def test_planted_price_and_rating_are_recovered(model):
     """One kettle is varied among others: the log-odds move by what was planted."""
 
     def log_odds(price: float, rating: float) -> float:
@@ -105,7 +105,7 @@ def test_planted_price_and_rating_are_recovered(model: ChoiceModel) -> None:
     assert log_odds(50, 5.0) - log_odds(50, 3.5) == pytest.approx(1.5 * RATING, abs=0.5)
 
 
-def test_probabilities_sum_to_1_whatever_is_on_the_page(model: ChoiceModel) -> None:
+def test_probabilities_sum_to_1_whatever_is_on_the_page(model):
     pages = [card("a", 20, 4.0), "", "<p>Nothing</p>", '<input name="search"/><a name="help">Help</a>']
     for page in pages:
         assert sum(shares_on(model, page).values()) == pytest.approx(1)
@@ -114,14 +114,14 @@ def test_probabilities_sum_to_1_whatever_is_on_the_page(model: ChoiceModel) -> N
         assert dict(zip(actions, shares, strict=True)) == pytest.approx(shares_on(model, page))
 
 
-def test_unknown_roles_words_and_personas_have_a_probability(model: ChoiceModel) -> None:
+def test_unknown_roles_words_and_personas_have_a_probability(model):
     page = '<input name="query"/><button name="chat.open">Chat</button>' + card("a", 20, 4.0, "€{}")
     shares = shares_on(model, page, goal="Ask about a sofa", persona="Someone else entirely")
     assert TypeAndSubmit(name="query", text="sofa") in shares and Click(name="chat.open") in shares
     assert all(0 < share < 1 for share in shares.values())
 
 
-def test_an_unknown_element_with_a_better_offer_is_likelier(model: ChoiceModel) -> None:
+def test_an_unknown_element_with_a_better_offer_is_likelier(model):
     page = card("a", 90, 3.0).replace("results", "deals") + card("b", 15, 5.0).replace("results", "deals")
     shares = shares_on(model, page)
     assert shares[Click(name="deals.b.view")] > 2 * shares[Click(name="deals.a.view")]
@@ -133,7 +133,7 @@ def facts_of(model: ChoiceModel, page: str, name: str, **about: str) -> dict[str
     return dict(zip(FEATURES, facts, strict=True))
 
 
-def test_a_product_page_says_whether_it_is_what_was_wanted(model: ChoiceModel) -> None:
+def test_a_product_page_says_whether_it_is_what_was_wanted(model):
     page = '<h1>Zelkova Kettle</h1><p>$40</p><button name="product.buy_now">Buy</button>'
     for goal, words, other in [
         ("Find a zelkova kettle for at most $100.", 1, 0),
@@ -144,7 +144,7 @@ def test_a_product_page_says_whether_it_is_what_was_wanted(model: ChoiceModel) -
         assert (facts["leads to a purchase"], facts["leads back"], facts["price / budget"]) == (1, 0, 0.4)
 
 
-def test_a_rating_that_no_page_shows_is_neutral(model: ChoiceModel) -> None:
+def test_a_rating_that_no_page_shows_is_neutral(model):
     """Without ratings an offer is as likely as one of the mean rating, and others do not matter."""
     mean = model.neutral[FEATURES.index("rating")]
     rated = card("a", 50, round(mean, 1)) + card("b", 50, 3.0)
@@ -153,7 +153,7 @@ def test_a_rating_that_no_page_shows_is_neutral(model: ChoiceModel) -> None:
     assert shares_on(model, unrated)[name] == pytest.approx(shares_on(model, rated)[name], abs=0.03)
 
 
-def test_an_unknown_rating_is_that_of_offers_at_large_and_not_of_what_was_opened(tmp_path: Path) -> None:
+def test_an_unknown_rating_is_that_of_offers_at_large_and_not_of_what_was_opened(tmp_path):
     """Shoppers open what has five stars, so product pages show no other."""
     list_page = "".join(card(name, 50, rating) for name, rating in (("a", 5.0), ("b", 3.0), ("c", 2.5), ("d", 3.5)))
     product = '<h1>Kettle</h1><p>$50</p><p>5.0 out of 5 stars</p><button name="product.buy_now">Buy</button>'
@@ -167,7 +167,7 @@ def test_an_unknown_rating_is_that_of_offers_at_large_and_not_of_what_was_opened
     assert fitted.neutral[FEATURES.index("rating")] == pytest.approx(3.5)
 
 
-def test_a_products_name_is_no_part_of_a_role(tmp_path: Path) -> None:
+def test_a_products_name_is_no_part_of_a_role(tmp_path):
     """Each session shows the same products, so that their names recur as those of buttons do."""
     page = card("red_kettle", 20, 4.0) + card("blue_kettle", 30, 4.0) + '<nav><a name="menu.help.open">Help</a></nav>'
     session = planted_session(0, (Step(page=page, action=Click(name="results.red_kettle.view")),))
@@ -176,7 +176,7 @@ def test_a_products_name_is_no_part_of_a_role(tmp_path: Path) -> None:
     assert not any("kettle" in role for role in fitted.roles)
 
 
-def test_popular_offers_the_place_of_the_last_click_and_the_headings_link_are_learnt(tmp_path: Path) -> None:
+def test_popular_offers_the_place_of_the_last_click_and_the_headings_link_are_learnt(tmp_path):
     """All offers are alike: shoppers open any, go back by the link of the list that they came from, open the next."""
     names, random = "abcdefgh", Random(0)
     cards = "".join(card(name, 50, 4.0) for name in names)
@@ -205,7 +205,7 @@ def test_popular_offers_the_place_of_the_last_click_and_the_headings_link_are_le
     assert actions[likely.argmax()] == Click(name="results.f.view")
 
 
-def test_refits_differ_as_much_as_the_planted_weights_are_uncertain(model: ChoiceModel, planted: Path) -> None:
+def test_refits_differ_as_much_as_the_planted_weights_are_uncertain(model, planted):
     """Their log-ratios are the differences of log-probabilities; more users make them smaller."""
     spreads = []
     for users in (150, 600):
@@ -227,7 +227,7 @@ def test_refits_differ_as_much_as_the_planted_weights_are_uncertain(model: Choic
     assert 1.3 < spreads[0] / spreads[1] < 3
 
 
-def test_refits_reach_their_optimum(planted: Path, model: ChoiceModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refits_reach_their_optimum(planted, model, monkeypatch):
     """One that stops halfway would differ too little from the fit, and intervals be too narrow."""
     few, many = [], []
     for iterations, distances in ((choice_model.REFIT_ITERATIONS, few), (1000, many)):
@@ -237,9 +237,7 @@ def test_refits_reach_their_optimum(planted: Path, model: ChoiceModel, monkeypat
     assert few == pytest.approx(many, rel=0.1)
 
 
-def test_choices_that_are_left_out_of_the_fit_are_stood_for(
-    model: ChoiceModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_choices_that_are_left_out_of_the_fit_are_stood_for(model, monkeypatch):
     monkeypatch.setattr(choice_model, "MAX_OTHERS", 10)
     links = "".join(f'<a name="menu.n{number}">{number}</a>' for number in range(40))
     [page] = model.pages([observation(card("a", 20, 4.0) + links)])
@@ -249,12 +247,12 @@ def test_choices_that_are_left_out_of_the_fit_are_stood_for(
     assert counts.sum() == pytest.approx(len(page.choices))
 
 
-def test_the_features_are_as_many_as_their_names(model: ChoiceModel) -> None:
+def test_the_features_are_as_many_as_their_names(model):
     [page] = model.pages([observation(card("a", 20, 4.0))])
     assert {len(choice.facts) for choice in page.choices} == {len(FEATURES)}
 
 
-def test_a_very_long_visit_is_not_weighed_in_proportion_to_its_length(model: ChoiceModel) -> None:
+def test_a_very_long_visit_is_not_weighed_in_proportion_to_its_length(model):
     """Three visits of over 100 steps had a quarter of the merchandise store's test steps: terminate seemed certain."""
     step = Step(page=card("a", 20, 4.0), action=Click(name="results.a.view"))
     after = [*observe_session(planted_session(0, (step,) * 201), GOAL_SHOWN)]
@@ -264,7 +262,7 @@ def test_a_very_long_visit_is_not_weighed_in_proportion_to_its_length(model: Cho
     assert 0 < few < many < few + np.log(10)
 
 
-def test_without_a_budget_the_level_of_a_page_s_prices_is_learnt(tmp_path: Path) -> None:
+def test_without_a_budget_the_level_of_a_page_s_prices_is_learnt(tmp_path):
     """Shoppers leave a dear page; what is relative to the page's own prices could not tell."""
     random = Random(0)
 

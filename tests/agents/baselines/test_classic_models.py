@@ -57,7 +57,7 @@ def sessions_of(split: Split, users: int) -> Iterator[Session]:
 
 
 @pytest.fixture(scope="module")
-def ruled_store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+def ruled_store(tmp_path_factory) -> SessionStore:
     """Train and test sessions of the same rule."""
     return store_of(tmp_path_factory.mktemp("ruled") / "store", [*sessions_of("train", 36), *sessions_of("test", 12)])
 
@@ -75,7 +75,7 @@ def observations(store: SessionStore) -> list[Observation]:
 
 
 @pytest.mark.parametrize("name", ["logistic", "boosting"])
-def test_baselines_that_see_goal_and_persona_learn_a_rule_of_both(name: str, ruled_store: SessionStore) -> None:
+def test_baselines_that_see_goal_and_persona_learn_a_rule_of_both(name, ruled_store):
     assert (
         step_metrics(evaluate(fitted(name, ruled_store), ruled_store, "test", context=GOAL_SHOWN))["exact_accuracy"]
         == 1.0
@@ -83,13 +83,13 @@ def test_baselines_that_see_goal_and_persona_learn_a_rule_of_both(name: str, rul
 
 
 @pytest.mark.parametrize("name", ["logistic", "boosting"])
-def test_certain_held_out_steps_leave_chance_a_thousandth(name: str, ruled_store: SessionStore) -> None:
+def test_certain_held_out_steps_leave_chance_a_thousandth(name, ruled_store):
     for shares in fitted(name, ruled_store).probabilities(observations(ruled_store)):
         assert 0.995 < max(checked_distribution(shares).values()) < 1
 
 
 @pytest.mark.parametrize("name", ["context_majority", "ngram"])
-def test_baselines_that_count_actions_learn_what_is_next_but_not_for_whom(name: str, ruled_store: SessionStore) -> None:
+def test_baselines_that_count_actions_learn_what_is_next_but_not_for_whom(name, ruled_store):
     records = evaluate(fitted(name, ruled_store), ruled_store, "test")
     taken = [record.predicted for record in records if record.step_index == 1]
     assert all(action is not None and action["name"].startswith("shelf.") for action in taken)
@@ -97,9 +97,7 @@ def test_baselines_that_count_actions_learn_what_is_next_but_not_for_whom(name: 
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_a_baseline_says_the_same_whatever_the_test_split_holds(
-    name: str, ruled_store: SessionStore, tmp_path: Path
-) -> None:
+def test_a_baseline_says_the_same_whatever_the_test_split_holds(name, ruled_store, tmp_path):
     altered = [
         msgspec.structs.replace(
             session,
@@ -118,9 +116,7 @@ def test_a_baseline_says_the_same_whatever_the_test_split_holds(
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_nothing_on_a_page_is_impossible_and_a_baseline_is_worth_more_than_uniform_chance(
-    name: str, demo_store: SessionStore
-) -> None:
+def test_nothing_on_a_page_is_impossible_and_a_baseline_is_worth_more_than_uniform_chance(name, demo_store):
     steps = list(scored_steps(demo_store, "test", context=GOAL_SHOWN))
     found = fitted(name, demo_store).probabilities([step.observation for step in steps])
     own = uniform = 0.0
@@ -132,7 +128,7 @@ def test_nothing_on_a_page_is_impossible_and_a_baseline_is_worth_more_than_unifo
     assert own < uniform
 
 
-def test_witten_bell_backs_off_to_shorter_contexts() -> None:
+def test_witten_bell_backs_off_to_shorter_contexts():
     model = WittenBell()
     for context, outcome in ((("a", "b"), "x"), (("c", "b"), "y"), (("c", "b"), "y")):
         model.add(context, outcome)
@@ -143,24 +139,24 @@ def test_witten_bell_backs_off_to_shorter_contexts() -> None:
     assert model.among(("z", "b"), ["x", "y"]).tolist() == pytest.approx(by_b)
 
 
-def test_a_baseline_without_steps_to_learn_from_says_so(tmp_path: Path) -> None:
+def test_a_baseline_without_steps_to_learn_from_says_so(tmp_path):
     empty = store_of(tmp_path / "store", list(sessions_of("test", 3)))
     with pytest.raises(BadConfig, match="train split"):
         make_agent("ngram", store=empty)
 
 
-def test_baselines_names_all_of_them_on_a_leaderboard() -> None:
+def test_baselines_names_all_of_them_on_a_leaderboard():
     assert [spec.target for spec in agent_specs(("baselines", "random"))] == [*GROUPS["baselines"], "random"]
 
 
-def test_without_pages_a_counterpart_that_is_named_too_counts_once() -> None:
+def test_without_pages_a_counterpart_that_is_named_too_counts_once():
     specs = agent_specs(("page_counts,history_counts,ngram,random",), no_page=True)
     assert [spec.target for spec in specs] == ["history_counts", "history_ngram", "random"]
     with pytest.raises(BadConfig, match="names 'history_counts' twice"):
         agent_specs(("history_counts,history_counts",), no_page=True)
 
 
-def test_without_scikit_learn_the_extra_is_named(demo_store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_scikit_learn_the_extra_is_named(demo_store, monkeypatch):
     monkeypatch.delitem(sys.modules, "agents.baselines.classifiers", raising=False)
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
     with pytest.raises(MissingExtra, match="baselines"):
@@ -168,32 +164,30 @@ def test_without_scikit_learn_the_extra_is_named(demo_store: SessionStore, monke
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_a_baseline_replies_with_what_it_holds_likeliest(name: str, demo_store: SessionStore) -> None:
+def test_a_baseline_replies_with_what_it_holds_likeliest(name, demo_store):
     asked = observations(demo_store)
     baseline = fitted(name, demo_store)
     replies = baseline.act_batch(asked, seeds=[None] * len(asked))
     for reply, probabilities in zip(replies, baseline.probabilities(asked), strict=True):
-        action = parse_reply(reply).action  # type: ignore[union-attr]
+        action = parse_reply(reply).action
         assert probabilities[action] == max(probabilities.values())
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_a_baseline_at_temperature_1_draws_what_it_learnt_and_repeats_itself_under_a_seed(
-    name: str, demo_store: SessionStore
-) -> None:
+def test_a_baseline_at_temperature_1_draws_what_it_learnt_and_repeats_itself_under_a_seed(name, demo_store):
     observation = next(iter(scored_steps(demo_store, "test", context=GOAL_SHOWN))).observation
     sampled = make_agent(f"{name}?temperature=1", store=demo_store, context=GOAL_SHOWN)
     (expected,) = fitted(name, demo_store).probabilities([observation])
     seeds = list(range(500))
-    replies = sampled.act_batch([observation] * len(seeds), seeds=seeds)  # type: ignore[attr-defined]
-    drawn = Counter(parse_reply(reply).action for reply in replies)  # type: ignore[union-attr]
+    replies = sampled.act_batch([observation] * len(seeds), seeds=seeds)
+    drawn = Counter(parse_reply(reply).action for reply in replies)
     for action, share in expected.items():
         assert drawn[action] / len(seeds) == pytest.approx(share, abs=4 * math.sqrt(share / len(seeds)) + 1e-9)
-    assert sampled.act_batch([observation] * 50, seeds=seeds[:50]) == replies[:50]  # type: ignore[attr-defined]
+    assert sampled.act_batch([observation] * 50, seeds=seeds[:50]) == replies[:50]
     sampled.reset(seed=7)
     assert sampled.act(observation) == replies[7]
 
 
-def test_a_temperature_below_0_is_refused(demo_store: SessionStore) -> None:
+def test_a_temperature_below_0_is_refused(demo_store):
     with pytest.raises(BadConfig):
         make_agent("ngram?temperature=-1", store=demo_store)

@@ -1,7 +1,5 @@
 """Planted coefficients lie in the intervals of those that are estimated."""
 
-from pathlib import Path
-
 import msgspec
 import pytest
 
@@ -17,7 +15,7 @@ from tests.stores import store_at
     ("goal", "budget", "amount"),
     [(GOAL, "the goal's budget", 100), ("a kettle", "the store's median price", 54.5)],
 )
-def test_planted_effects_lie_in_their_intervals(goal: str, budget: str, amount: float, tmp_path: Path) -> None:
+def test_planted_effects_lie_in_their_intervals(goal, budget, amount, tmp_path):
     sessions = (msgspec.structs.replace(session, goal=goal) for session in planted_sessions(1500))
     store_at(tmp_path / "store", sessions, splits=SplitPlan(by="official"))
     table = coefficient_table(str(tmp_path / "store"))
@@ -25,5 +23,4 @@ def test_planted_effects_lie_in_their_intervals(goal: str, budget: str, amount: 
     for change, planted in ((f"price up by 10% of {budget}", PRICE * amount / 1000), ("one star more", RATING)):
         estimate = estimates[change]
         assert isinstance(estimate, Estimate)
-        assert estimate.low is not None
         assert abs(estimate.value - planted) < 1.3 * (estimate.value - estimate.low) < 0.5

@@ -19,11 +19,11 @@ PAGE = '<h1>{}</h1><a name="one.view_product">1</a><a name="two.view_product">2<
 def session(number: int, split: str, actions: list[Action], headings: list[str]) -> Session:
     steps = (Step(page=PAGE.format(heading), action=action) for heading, action in zip(headings, actions, strict=True))
     name = f"{split} {number}"
-    return Session(session_id=name, user_id=name, steps=tuple(steps), source="planted", official_split=split)  # type: ignore[arg-type]
+    return Session(session_id=name, user_id=name, steps=tuple(steps), source="planted", official_split=split)
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+def store(tmp_path_factory) -> SessionStore:
     """Behind product one comes the menu on shelf A and product two on shelf B; sessions end at their fourth step."""
     path: Path = tmp_path_factory.mktemp("counts") / "store"
     one, two, menu = (Click(name=name) for name in ("one.view_product", "two.view_product", "menu.next"))
@@ -42,13 +42,13 @@ def most_likely(agent: PageCounts | StepNumber, observation: Observation) -> Act
     return actions[int(np.argmax(shares))]
 
 
-def test_the_action_after_the_same_heading_and_product_is_predicted(store: SessionStore) -> None:
+def test_the_action_after_the_same_heading_and_product_is_predicted(store):
     agent = PageCounts(str(store.path))
     for step in scored_steps(store, "test"):
         assert most_likely(agent, step.observation) == step.logged
 
 
-def test_a_context_that_was_not_seen_is_shortened_from_the_left(store: SessionStore) -> None:
+def test_a_context_that_was_not_seen_is_shortened_from_the_left(store):
     agent = PageCounts(str(store.path))
     step = next(step for step in scored_steps(store, "test") if step.key[1] == 3)
     elsewhere = Observation(**{**step.observation, "page": PAGE.format("C")})
@@ -56,9 +56,7 @@ def test_a_context_that_was_not_seen_is_shortened_from_the_left(store: SessionSt
 
 
 @pytest.mark.parametrize("kind", [HistoryCounts, HistoryNgram])
-def test_without_pages_what_was_counted_after_the_same_actions_is_predicted(
-    store: SessionStore, kind: type[HistoryCounts]
-) -> None:
+def test_without_pages_what_was_counted_after_the_same_actions_is_predicted(store, kind):
     """Behind product one half of the sessions go to the menu and half to product two, which only the shelf tells."""
     agent = kind(str(store.path))
     for step in scored_steps(store, "test"):
@@ -75,7 +73,7 @@ def test_without_pages_what_was_counted_after_the_same_actions_is_predicted(
             assert held[step.logged] > 0.6
 
 
-def test_the_last_action_again_is_an_outcome_of_its_own(tmp_path: Path) -> None:
+def test_the_last_action_again_is_an_outcome_of_its_own(tmp_path):
     with StoreWriter(tmp_path / "store", source="planted", splits=SplitPlan(by="official")) as writer:
         for number in range(20):
             again: list[Action] = [Click(name=f"picture.{number}")] * 5
@@ -85,11 +83,11 @@ def test_the_last_action_again_is_an_outcome_of_its_own(tmp_path: Path) -> None:
         "page": "",
         "history": [{"page": "", "rationale": "", "action": '{"type": "click", "name": "new"}'}],
     }
-    ((actions, shares),) = HistoryNgram(str(tmp_path / "store")).distributions([seen])  # type: ignore[list-item]
+    ((actions, shares),) = HistoryNgram(str(tmp_path / "store")).distributions([seen])
     assert actions[int(np.argmax(shares))] == Click(name="new")
 
 
-def test_the_share_of_an_outcome_is_smoothed_towards_the_shorter_context() -> None:
+def test_the_share_of_an_outcome_is_smoothed_towards_the_shorter_context():
     counts = WittenBell()
     for outcome in "aab":
         counts.add(("x",), outcome)
@@ -100,7 +98,7 @@ def test_the_share_of_an_outcome_is_smoothed_towards_the_shorter_context() -> No
     assert counts.share(("unseen",), "b") == counts.share((), "b")
 
 
-def test_a_session_s_end_is_predicted_by_the_number_of_the_step_alone(store: SessionStore) -> None:
+def test_a_session_s_end_is_predicted_by_the_number_of_the_step_alone(store):
     agent = StepNumber(str(store.path))
     for step in scored_steps(store, "test"):
         ((actions, shares),) = agent.distributions([step.observation])

@@ -31,20 +31,20 @@ def shares_after(agent: SessionKnn, letters: str) -> dict[str, float]:
     return {getattr(action, "name", "terminate"): float(share) for action, share in zip(actions, shares, strict=True)}
 
 
-def test_choices_of_sessions_with_the_same_clicks_are_likelier(tmp_path: Path) -> None:
+def test_choices_of_sessions_with_the_same_clicks_are_likelier(tmp_path):
     agent = agent_of(tmp_path / "store", ["ac", "bd"] * 30)
     after_a, after_b = shares_after(agent, "a"), shares_after(agent, "b")
     assert after_a["p.c.view"] > 3 * after_a["p.d.view"]
     assert after_b["p.d.view"] > 3 * after_b["p.c.view"]
 
 
-def test_a_recent_shared_click_weighs_more_than_an_earlier_one(tmp_path: Path) -> None:
+def test_a_recent_shared_click_weighs_more_than_an_earlier_one(tmp_path):
     agent = agent_of(tmp_path / "store", ["ac", "bd"] * 30)
     near, _ = agent._shares(observe_session(session_of("aba"))[-1], [Click(name=name) for name in NAMES])
     assert near == pytest.approx(np.array([1, 2, 1, 2]) / 6, abs=0.2)
     assert near[3] > near[2]
 
 
-def test_without_a_known_click_popularity_decides(tmp_path: Path) -> None:
+def test_without_a_known_click_popularity_decides(tmp_path):
     shares = shares_after(agent_of(tmp_path / "store", ["aac", "ab"] * 10), "")
     assert max(shares, key=shares.__getitem__) == "p.a.view"

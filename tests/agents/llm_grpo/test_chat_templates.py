@@ -51,7 +51,7 @@ start = "sft"
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+def store(tmp_path_factory) -> SessionStore:
     return demo_store_at(tmp_path_factory.mktemp("store") / "store", 60, seed=4)
 
 
@@ -64,9 +64,7 @@ def write_model(tiny: Tiny, folder: Path, template: str) -> Path:
 
 
 @pytest.mark.long
-def test_a_run_keeps_its_variables_and_its_date(
-    tiny: Tiny, store: SessionStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_keeps_its_variables_and_its_date(tiny, store, tmp_path, capsys):
     template = "Today: {{ strftime_now('%Y-%m-%d') }}. " + TEMPLATES["qwen3"]
     (tmp_path / "tiny.toml").write_text(PRESET)
     model = write_model(tiny, tmp_path / "model", template)
@@ -87,18 +85,14 @@ def test_a_run_keeps_its_variables_and_its_date(
     assert "each step has a trunk of its own" in log and f"it writes the date, {run['template_date']}" in log
 
 
-def test_a_run_is_refused_where_prompts_would_differ(
-    tiny: Tiny, store: SessionStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_is_refused_where_prompts_would_differ(tiny, store, tmp_path, capsys):
     model = write_model(tiny, tmp_path / "model", REFUSED["changes replies"])
     words = ["--preset", "trial", "--model.path", str(model), "--store", str(store.path), "--dry-run"]
     assert main(words) == 2
     assert "deed" in capsys.readouterr().err
 
 
-def test_a_dry_run_says_what_becomes_of_a_system_message_that_is_refused(
-    tiny: Tiny, store: SessionStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_says_what_becomes_of_a_system_message_that_is_refused(tiny, store, tmp_path, capsys):
     model = write_model(tiny, tmp_path / "model", TEMPLATES["refuses_system"])
     words = ["--preset", "trial", "--model.path", str(model), "--store", str(store.path), "--dry-run"]
     assert main(words) == 0
@@ -106,9 +100,7 @@ def test_a_dry_run_says_what_becomes_of_a_system_message_that_is_refused(
 
 
 @pytest.mark.parametrize("trainer", ["trl", "verl"])
-def test_other_trainers_get_the_messages_and_the_variables_that_a_template_takes(
-    tiny: Tiny, store: SessionStore, tmp_path: Path, trainer: str
-) -> None:
+def test_other_trainers_get_the_messages_and_the_variables_that_a_template_takes(tiny, store, tmp_path, trainer):
     template = TEMPLATES["refuses_system"] + "{% if mood is defined %}{{ mood }}{% endif %}"
     model = write_model(tiny, tmp_path / "model", template)
     words = ["--preset", "shop_r1_3b", "--store", str(store.path), "--model.path", str(model)]

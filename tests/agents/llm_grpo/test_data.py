@@ -1,17 +1,15 @@
 """Training sessions that are longer than a prompt may be."""
 
 import re
-from pathlib import Path
 
 import msgspec
 
 from agents.llm_grpo.data import RationaleCoverage, TrainingData
 from agents.llm_grpo.presets import load_preset
 from tests.demo_stores import demo_store_at
-from tests.train.conftest import Tiny
 
 
-def test_sessions_over_the_limit_lose_their_earliest_pages_and_are_counted(tiny: Tiny, tmp_path: Path) -> None:
+def test_sessions_over_the_limit_lose_their_earliest_pages_and_are_counted(tiny, tmp_path):
     store = demo_store_at(tmp_path / "store", 24, seed=3)
     config = load_preset("tiny_cpu")
     logged: list[str] = []
@@ -34,7 +32,7 @@ def test_sessions_over_the_limit_lose_their_earliest_pages_and_are_counted(tiny:
     assert [trunk.pages_left_out for trunk in again] == [trunk.pages_left_out for trunk in cut]
 
 
-def test_a_log_without_rationales_names_the_flag_for_prompts_that_ask_for_none() -> None:
+def test_a_log_without_rationales_names_the_flag_for_prompts_that_ask_for_none():
     config = load_preset("tiny_cpu")
     unasked = msgspec.structs.replace(config, prompt=msgspec.structs.replace(config.prompt, rationales=False))
     flag = "--prompt.no-rationales"

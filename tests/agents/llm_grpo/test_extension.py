@@ -29,7 +29,7 @@ def changed(config: TrainConfig, phase: str, **values: object) -> TrainConfig:
     return msgspec.structs.replace(config, phases=config.phases | {phase: other})
 
 
-def test_the_phases_that_a_run_lacks_come_at_its_end() -> None:
+def test_the_phases_that_a_run_lacks_come_at_its_end():
     both = extend_config(TABLE_2, TABLE_4, FOLDER)
     assert list(both.phases)[: len(TABLE_2.phases)] == list(TABLE_2.phases)
     assert set(both.phases) == TABLE_2.phases.keys() | TABLE_4.phases.keys()
@@ -37,7 +37,7 @@ def test_the_phases_that_a_run_lacks_come_at_its_end() -> None:
     assert extend_config(both, TABLE_2, FOLDER) == both
 
 
-def test_shared_phases_are_compared_with_and_tested_at_what_either_names() -> None:
+def test_shared_phases_are_compared_with_and_tested_at_what_either_names():
     both = extend_config(TABLE_2, TABLE_4, FOLDER)
     assert set(both.phases["shop_r1"].against) == {"sft_no_rationales_shown", "sft_rl_binary", "sft_longer", "sft"}
     assert both.phases["shop_r1"].label == TABLE_2.phases["shop_r1"].label
@@ -57,17 +57,17 @@ def with_agents(config: TrainConfig, *agents: str, **values: object) -> TrainCon
     return msgspec.structs.replace(config, evaluation=evaluation)
 
 
-def test_agents_that_a_run_lacks_stand_beside_those_that_it_has() -> None:
+def test_agents_that_a_run_lacks_stand_beside_those_that_it_has():
     begun, asked = with_agents(TABLE_2, "random", "majority"), with_agents(TABLE_2, "boosting", "random")
     assert extend_config(begun, asked, FOLDER).evaluation.agents == ("random", "majority", "boosting")
 
 
-def test_a_run_without_rows_by_the_most_probable_action_is_given_them() -> None:
+def test_a_run_without_rows_by_the_most_probable_action_is_given_them():
     begun = with_agents(TABLE_2, most_probable_action=None)
     assert extend_config(begun, TABLE_2, FOLDER) == TABLE_2
 
 
-def test_an_agent_that_was_edited_or_is_given_other_arguments_is_another_row(tmp_path: Path) -> None:
+def test_an_agent_that_was_edited_or_is_given_other_arguments_is_another_row(tmp_path):
     def identity(*, edited: bool = False, arguments: str = "") -> Identity:
         text = "class Bot:\n    def act(self, observation): ...\n" + "    # edited\n" * edited
         (tmp_path / "bot.py").write_text(text, encoding="utf-8")
@@ -79,7 +79,7 @@ def test_an_agent_that_was_edited_or_is_given_other_arguments_is_another_row(tmp
     assert identity() not in (identity(edited=True), identity(arguments="?depth=2"))
 
 
-def test_a_run_that_goes_on_names_its_files_that_changed(tmp_path: Path) -> None:
+def test_a_run_that_goes_on_names_its_files_that_changed(tmp_path):
     run, file, store = tmp_path / "run", tmp_path / "mine.py", demo_store_at(tmp_path / "store", 8, seed=0)
     config = msgspec.structs.replace(TABLE_2, reward=f"{file}:reward")
     file.write_text("def reward(reply, logged): return 1.0", encoding="utf-8")
@@ -107,13 +107,13 @@ def test_a_run_that_goes_on_names_its_files_that_changed(tmp_path: Path) -> None
         (changed(TABLE_4, "sft", teach_rationales=False), "phases.sft.teach_rationales: true, now false"),
     ],
 )
-def test_a_run_that_was_made_otherwise_is_refused_with_what_differs(other: TrainConfig, said: str) -> None:
+def test_a_run_that_was_made_otherwise_is_refused_with_what_differs(other, said):
     with pytest.raises(BadConfig) as refused:
         extend_config(TABLE_2, other, FOLDER)
     assert f"'runs/mine' holds a run of another configuration ({said})" in str(refused.value)
 
 
-def test_names_comparisons_and_places_are_no_difference() -> None:
+def test_names_comparisons_and_places_are_no_difference():
     elsewhere = msgspec.structs.replace(TABLE_2, store="moved/there", save_every_s=1.0, watch=())
     assert extend_config(TABLE_2, elsewhere, FOLDER) == elsewhere
     called_otherwise = changed(TABLE_2, "shop_r1", label="Another name")
@@ -121,11 +121,11 @@ def test_names_comparisons_and_places_are_no_difference() -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SessionStore:
+def store(tmp_path) -> SessionStore:
     return demo_store_at(tmp_path / "store", 8, seed=1)
 
 
-def test_additions_and_their_times_are_noted_beside_the_runs_beginning(tmp_path: Path, store: SessionStore) -> None:
+def test_additions_and_their_times_are_noted_beside_the_runs_beginning(tmp_path, store):
     begun = provenance(msgspec.to_builtins(TABLE_2), store=store, seed=0)
     (tmp_path / "run.json").write_text(json.dumps(begun))
     both = extend_config(read_config(tmp_path), with_agents(TABLE_4, "boosting"), tmp_path)
@@ -141,12 +141,12 @@ def test_additions_and_their_times_are_noted_beside_the_runs_beginning(tmp_path:
     assert (tmp_path / "run.json").read_bytes() == written
 
 
-def test_a_folder_without_a_run_is_told() -> None:
+def test_a_folder_without_a_run_is_told():
     with pytest.raises(BadConfig, match=r"it has no run\.json"):
         read_config(FOLDER)
 
 
-def test_only_some_phases_come_with_those_that_they_need() -> None:
+def test_only_some_phases_come_with_those_that_they_need():
     def phases(*only: str) -> list[str]:
         return list(load_preset("tiny_cpu", "shop_r1_table2", only).phases)
 

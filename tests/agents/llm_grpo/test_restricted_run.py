@@ -1,7 +1,5 @@
 """A run of restricted policies on the command's own way: phases, checkpoints, rows, and a stop."""
 
-from pathlib import Path
-
 import pytest
 from safetensors.torch import load_file
 
@@ -36,7 +34,7 @@ against = ["sft"]
 
 
 @pytest.mark.long
-def test_restricted_policies_train_with_the_same_compute_and_write_actions_of_the_page(tmp_path: Path) -> None:
+def test_restricted_policies_train_with_the_same_compute_and_write_actions_of_the_page(tmp_path):
     (tmp_path / "rows.toml").write_text(ROWS)
     store = demo_store_at(tmp_path / "demo", 60, seed=5).path
     flags = [flag for flag in SMALL_FLAGS if "sft-longer" not in flag]

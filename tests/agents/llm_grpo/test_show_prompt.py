@@ -12,9 +12,7 @@ PAPERS = [name for name in preset_names() if name.startswith(("shop_r1", "custom
 
 
 @pytest.mark.parametrize("preset", PAPERS)
-def test_the_messages_of_the_first_scored_step_and_nothing_else(
-    preset: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_messages_of_the_first_scored_step_and_nothing_else(preset, capsys):
     assert main(["--preset", preset, "--store", "demo", "--show-prompt"]) == 0
     shown = capsys.readouterr().out
     session = next(iter(SessionStore.open("demo").sessions("train")))
@@ -26,14 +24,14 @@ def test_the_messages_of_the_first_scored_step_and_nothing_else(
     assert session.goal not in shown
 
 
-def test_the_prompt_of_rl_has_no_rationales_in_its_history() -> None:
+def test_the_prompt_of_rl_has_no_rationales_in_its_history():
     config = load_preset("shop_r1_3b")
     first, rl = ("".join(show_prompt(config, only)) for only in ((), ("shop_r1",)))
     rationale = next(iter(SessionStore.open(config.store).sessions("train"))).steps[0].rationale
     assert rationale and rationale in first and rationale not in rl
 
 
-def test_it_loads_no_model_library() -> None:
+def test_it_loads_no_model_library():
     code = (
         "import sys; from agents.llm_grpo.train import main; main(['--show-prompt']); sys.exit('torch' in sys.modules)"
     )
@@ -42,9 +40,7 @@ def test_it_loads_no_model_library() -> None:
 
 @pytest.mark.parametrize("preset", [name for name in preset_names() if name != "pointer_cpu"])  # it reads no prompt
 @pytest.mark.parametrize("rows", [None, *rows_names()])
-def test_every_row_of_a_paper_has_its_context_and_all_who_can_read_are_instructed(
-    preset: str, rows: str | None
-) -> None:
+def test_every_row_of_a_paper_has_its_context_and_all_who_can_read_are_instructed(preset, rows):
     config = load_preset(preset, rows)
     is_small = config.prompt.style == "compact"
     assert is_small == (config.model.path is None)
@@ -55,6 +51,6 @@ def test_every_row_of_a_paper_has_its_context_and_all_who_can_read_are_instructe
     assert {config.context.goal, *(phase.context.goal for phase in config.phases.values())} == {"hidden"}
 
 
-def test_a_pointer_has_no_prompt(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pointer_has_no_prompt(capsys):
     assert main(["--preset", "pointer_cpu", "--show-prompt"]) == 2
     assert "reads the page's elements and no prompt" in capsys.readouterr().err.replace("\n", " ")

@@ -1,6 +1,5 @@
 """The rows of the last table, and what they are compared with."""
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,7 +23,7 @@ CONFIG = load_preset("tiny_cpu")
 SFT, SHOP_R1 = (CONFIG.phases[name].label for name in ("sft", "shop_r1"))
 
 
-def test_each_policy_has_a_row_by_its_most_probable_action_and_the_oracle_none() -> None:
+def test_each_policy_has_a_row_by_its_most_probable_action_and_the_oracle_none():
     rows = {spec.label: spec for _, spec, _ in table_rows(CONFIG, [], oracle=(CONFIG.context, ""))}
     spec = rows[f"{SFT}, most probable action"]
     assert spec.target == "sft" and spec.arguments["decode"] == "most_probable_action"
@@ -32,7 +31,7 @@ def test_each_policy_has_a_row_by_its_most_probable_action_and_the_oracle_none()
     assert "oracle, most probable action" not in rows
 
 
-def test_runs_on_several_seeds_can_be_tested_on_the_same_sessions_and_temperature_0_is_greedy() -> None:
+def test_runs_on_several_seeds_can_be_tested_on_the_same_sessions_and_temperature_0_is_greedy():
     table = msgspec.structs.replace(CONFIG.evaluation, seed=7, temperature=0.0)
     configs = [msgspec.structs.replace(CONFIG, seed=seed, evaluation=table) for seed in (0, 1)]
     assert {config.evaluation_config.seed for config in configs} == {7}
@@ -40,7 +39,7 @@ def test_runs_on_several_seeds_can_be_tested_on_the_same_sessions_and_temperatur
     assert [decoding.name for decoding in table.get_decodings()] == ["greedy", "most probable action"]
 
 
-def test_the_first_row_of_a_policy_that_writes_no_rationale_is_its_most_probable_action() -> None:
+def test_the_first_row_of_a_policy_that_writes_no_rationale_is_its_most_probable_action():
     silent = msgspec.structs.replace(CONFIG.phases["sft"], teach_rationales=False, temperatures=(1.0,))
     writing = msgspec.structs.replace(CONFIG.phases["shop_r1"], against=())
     for number in (8, None):
@@ -59,7 +58,7 @@ def test_the_first_row_of_a_policy_that_writes_no_rationale_is_its_most_probable
     assert [without.get_decodings(name)[0].rationales for name in without.phases] == [0, 0, 0]
 
 
-def test_a_pointer_has_no_row_by_the_most_probable_action_because_its_greedy_reply_is_that() -> None:
+def test_a_pointer_has_no_row_by_the_most_probable_action_because_its_greedy_reply_is_that():
     pointer = load_preset("pointer_cpu").phases["pointer"]
     config = with_table({"pointer": pointer}, most_probable_action=8, temperature=0.0)
     assert [decoding.name for decoding in config.get_decodings("pointer")] == ["greedy"]
@@ -71,14 +70,14 @@ def with_table(phases: dict[str, PhaseConfig], **values: Any) -> TrainConfig:
     return msgspec.structs.replace(CONFIG, phases=phases, evaluation=table)
 
 
-def test_phases_are_compared_by_the_decodings_that_both_have() -> None:
+def test_phases_are_compared_by_the_decodings_that_both_have():
     silent = msgspec.structs.replace(CONFIG.phases["sft"], teach_rationales=False)
     phase = msgspec.structs.replace(CONFIG.phases["shop_r1"], against=("sft",))
     config = with_table({"sft": silent, "shop_r1": phase}, most_probable_action=None)
     assert list(compared_rows(config)) == [(f"{SHOP_R1}, {name}", f"{SFT}, {name}") for name in ("T 0.6", "greedy")]
 
 
-def test_only_rows_by_the_most_probable_action_are_asked_for_probabilities() -> None:
+def test_only_rows_by_the_most_probable_action_are_asked_for_probabilities():
     assert CONFIG.evaluation_config.likelihood
     without = msgspec.structs.replace(
         CONFIG, evaluation=msgspec.structs.replace(CONFIG.evaluation, most_probable_action=None)
@@ -102,20 +101,18 @@ def test_only_rows_by_the_most_probable_action_are_asked_for_probabilities() -> 
         ("evaluation", {"agents": ("sft-T0.6=random",)}, "two rows .* name 'agents/sft-T0.6/"),
     ],
 )
-def test_rows_that_would_spoil_the_table_are_refused_before_training(
-    table: str, change: dict[str, Any], message: str
-) -> None:
+def test_rows_that_would_spoil_the_table_are_refused_before_training(table, change, message):
     with pytest.raises(BadConfig, match=message):
         changed = msgspec.structs.replace(getattr(CONFIG, table), **change)
         check_rows(msgspec.structs.replace(CONFIG, **{table: changed}))
 
 
 @pytest.fixture
-def demo_store(tmp_path: Path) -> SessionStore:
+def demo_store(tmp_path) -> SessionStore:
     return demo_store_at(tmp_path / "demo", 40, seed=3)
 
 
-def test_policies_are_held_against_the_best_agent_that_is_none(demo_store: SessionStore) -> None:
+def test_policies_are_held_against_the_best_agent_that_is_none(demo_store):
     records = {
         name: evaluate(make_agent(name, store=demo_store), demo_store, "all")
         for name in ("random", "majority", "copy_match")
@@ -132,7 +129,7 @@ def test_policies_are_held_against_the_best_agent_that_is_none(demo_store: Sessi
     assert over_best_agent(records, [], config) == []
 
 
-def test_a_policy_whose_rationales_are_all_empty_is_named_where_its_prompt_asks_for_them() -> None:
+def test_a_policy_whose_rationales_are_all_empty_is_named_where_its_prompt_asks_for_them():
     silent = msgspec.structs.replace(CONFIG.phases["sft"], teach_rationales=False)
     config = msgspec.structs.replace(CONFIG, phases=CONFIG.phases | {"sft": silent})
     entries = []
@@ -176,7 +173,7 @@ def test_a_policy_whose_rationales_are_all_empty_is_named_where_its_prompt_asks_
     assert named == {entry.label for entry in entries if entry.spec.target != "sft"}
 
 
-def test_a_log_whose_training_part_lacks_a_field_is_refused() -> None:
+def test_a_log_whose_training_part_lacks_a_field_is_refused():
     log = EvaluationLog(
         provenance={},
         config=CONFIG.evaluation_config,

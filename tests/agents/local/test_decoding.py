@@ -2,7 +2,6 @@
 
 import copy
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,12 +33,12 @@ RATIONALES = ("", "Too dear.", "I look.")
 
 
 @pytest.fixture(scope="module")
-def observation(tiny: Tiny) -> Observation:
+def observation(tiny) -> Observation:
     return observe_session(tiny.sessions[0])[0]
 
 
 @pytest.fixture(scope="module")
-def shopper(tiny: Tiny, observation: Observation) -> Tiny:
+def shopper(tiny, observation) -> Tiny:
     """The tiny policy, taught to terminate in 2 of 6 replies and to click on another element in each of the others."""
     clicks = [action for action in candidate_actions(observation) if isinstance(action, Click)][:4]
     actions: list[Action] = [Terminate(), Terminate(), *clicks]
@@ -48,13 +47,13 @@ def shopper(tiny: Tiny, observation: Observation) -> Tiny:
 
 
 @pytest.fixture(scope="module")
-def closed(observation: Observation) -> Observation:
+def closed(observation) -> Observation:
     """On which nothing can be typed."""
     return {**observation, "page": '<html><body><a name="cart">cart</a><a name="home">home</a></body></html>'}
 
 
 @pytest.fixture(scope="module")
-def wordless(tiny: Tiny, closed: Observation) -> Tiny:
+def wordless(tiny, closed) -> Tiny:
     """The tiny policy, taught to write no rationale on that page."""
     return taught(tiny, closed, [format_reply("", action) for action in (*candidate_actions(closed), Terminate())])
 
@@ -74,7 +73,7 @@ def taught(tiny: Tiny, observation: Observation, replies: list[str]) -> Tiny:
 
 def agent(policy: Tiny, **arguments: object) -> PolicyAgent:
     info = checkpoint_info(temperature=1.0, max_new_tokens=MAX_NEW_TOKENS)
-    return PolicyAgent(policy=(policy.model, policy.tokenizer, info), **arguments)  # type: ignore[arg-type]
+    return PolicyAgent(policy=(policy.model, policy.tokenizer, info), **arguments)
 
 
 def reply_of(policy: Tiny, observation: Observation, seed: int = 0, **arguments: object) -> Reply:
@@ -85,9 +84,7 @@ def reply_of(policy: Tiny, observation: Observation, seed: int = 0, **arguments:
     return reply
 
 
-def test_the_likeliest_tokens_click_where_the_most_probable_action_terminates(
-    shopper: Tiny, observation: Observation
-) -> None:
+def test_the_likeliest_tokens_click_where_the_most_probable_action_terminates(shopper, observation):
     assert isinstance(reply_of(shopper, observation, temperature=0.0).action, Click)
     for rationales in (0, 1, 8):
         reply = reply_of(shopper, observation, decode="most_probable_action", rationales=rationales)
@@ -96,9 +93,7 @@ def test_the_likeliest_tokens_click_where_the_most_probable_action_terminates(
 
 
 @pytest.mark.parametrize("rationales", [0, 4])
-def test_the_most_probable_action_is_that_of_unpacked_rows(
-    shopper: Tiny, tiny: Tiny, observation: Observation, rationales: int
-) -> None:
+def test_the_most_probable_action_is_that_of_unpacked_rows(shopper, tiny, observation, rationales):
     plain = shopper.plain_model()
     tokenizer, seen = tiny.tokenizer, [observation, *(observe_session(session)[1] for session in tiny.sessions[:3])]
     seeds = [5, 6, 7, 8]
@@ -139,13 +134,13 @@ def plain_log_probs(
     """(actions,), one pass for each row."""
     totals = []
     for tokens in reply_tokens(tokenizer, [format_reply(rationale, action) for action in actions]):
-        logits = model(input_ids=torch.tensor([[*prompt, *tokens]])).logits[0].double()  # type: ignore[operator]
+        logits = model(input_ids=torch.tensor([[*prompt, *tokens]])).logits[0].double()
         log_probs = logits[len(prompt) - 1 : -1].log_softmax(dim=-1)
         totals.append(log_probs.gather(1, torch.tensor(tokens)[:, None]).sum())
     return torch.stack(totals)
 
 
-def test_one_of_a_page_s_draws_falls_into_each_part() -> None:
+def test_one_of_a_page_s_draws_falls_into_each_part():
     drawn = stratified_uniforms([np.random.default_rng(seed) for seed in range(3)], 8, 5)
     assert drawn.shape == (3, 8, 5) and drawn.max() < 1
     parts = (drawn * 8).floor().sort(dim=1).values
@@ -153,24 +148,20 @@ def test_one_of_a_page_s_draws_falls_into_each_part() -> None:
     assert not torch.equal(drawn[0].argsort(dim=0)[:, 0], drawn[0].argsort(dim=0)[:, 1])
 
 
-def test_of_equally_probable_actions_the_first_is_chosen_and_of_rationales_the_one_that_favours_it() -> None:
+def test_of_equally_probable_actions_the_first_is_chosen_and_of_rationales_the_one_that_favours_it():
     actions: list[Action] = [Terminate(), Click(name="a"), Click(name="b")]
     shares = torch.tensor([[0.2, 0.3, 0.5], [0.2, 0.5, 0.3]], dtype=torch.float64)
     page = WeighedActions(actions, {"first": 2, "second": 2}, shares)
     assert page.reply() == format_reply("second", Click(name="a"))
 
 
-def test_draws_that_cannot_be_read_leave_the_action_after_an_empty_rationale(
-    tiny: Tiny, observation: Observation
-) -> None:
+def test_draws_that_cannot_be_read_leave_the_action_after_an_empty_rationale(tiny, observation):
     """Untrained weights write no JSON."""
     drawn = reply_of(tiny, observation, decode="most_probable_action", rationales=2)
     assert drawn == reply_of(tiny, observation, decode="most_probable_action", rationales=0)
 
 
-def test_nothing_is_drawn_where_a_policy_writes_no_rationale_and_nothing_can_be_typed(
-    wordless: Tiny, closed: Observation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_drawn_where_a_policy_writes_no_rationale_and_nothing_can_be_typed(wordless, closed, monkeypatch):
     expected = reply_of(wordless, closed, decode="most_probable_action", rationales=0)
     asked = []
     monkeypatch.setattr(
@@ -182,9 +173,7 @@ def test_nothing_is_drawn_where_a_policy_writes_no_rationale_and_nothing_can_be_
     assert not any(prompts for _, prompts, *_ in asked)
 
 
-def test_a_reply_and_its_probabilities_come_from_one_pass(
-    shopper: Tiny, observation: Observation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reply_and_its_probabilities_come_from_one_pass(shopper, observation, monkeypatch):
     passes = []
     weigh = policy_agent.weigh_actions
     monkeypatch.setattr(
@@ -204,9 +193,7 @@ def test_a_reply_and_its_probabilities_come_from_one_pass(
         assert held[reply.action] == max(held.values())
 
 
-def test_where_nothing_is_drawn_probabilities_are_those_of_as_many_empty_rationales(
-    wordless: Tiny, closed: Observation
-) -> None:
+def test_where_nothing_is_drawn_probabilities_are_those_of_as_many_empty_rationales(wordless, closed):
     shares, smoothed = (
         agent(wordless, decode="most_probable_action", rationales=rationales).probabilities([closed], seeds=[0])[0]
         for rationales in (0, 3)
@@ -217,8 +204,8 @@ def test_where_nothing_is_drawn_probabilities_are_those_of_as_many_empty_rationa
 
 
 def test_without_draws_probabilities_are_the_shares_after_an_empty_rationale_and_a_remark_tells_the_rest(
-    shopper: Tiny, observation: Observation
-) -> None:
+    shopper, observation
+):
     shopping = agent(shopper, rationales=0)
     (probabilities,) = shopping.probabilities([observation], seeds=[0])
     assert isinstance(probabilities, dict) and math.fsum(probabilities.values()) == pytest.approx(1)
@@ -236,8 +223,8 @@ def test_without_draws_probabilities_are_the_shares_after_an_empty_rationale_and
     "info", [{"writes_rationales": False}, {"prompt": PromptConfig(style="compact", rationales=False)}]
 )
 def test_a_policy_that_writes_no_rationale_replies_with_its_most_probable_action_unless_a_temperature_is_named(
-    shopper: Tiny, observation: Observation, info: dict[str, Any]
-) -> None:
+    shopper, observation, info
+):
     policy = shopper.model, shopper.tokenizer, checkpoint_info(max_new_tokens=MAX_NEW_TOKENS, **info)
 
     def reply_and_shares(**arguments: Any) -> tuple[object, object]:
@@ -247,10 +234,10 @@ def test_a_policy_that_writes_no_rationale_replies_with_its_most_probable_action
 
     by_action, shares = reply_and_shares()
     assert (by_action, shares) == reply_and_shares(decode="most_probable_action", rationales=0)
-    assert parse_reply(str(by_action)).action == Terminate()  # type: ignore[union-attr]
+    assert parse_reply(str(by_action)).action == Terminate()
     greedy, again = reply_and_shares(temperature=0.0)
     assert (greedy, again) == reply_and_shares(temperature=0.0, decode="tokens", rationales=0)
-    assert isinstance(parse_reply(str(greedy)).action, Click)  # type: ignore[union-attr]
+    assert isinstance(parse_reply(str(greedy)).action, Click)
     assert again == pytest.approx(shares)
     sampled = reply_and_shares(decode="tokens")[0]  # at the checkpoint's temperature
     assert sampled == reply_and_shares(temperature=0.6)[0]
@@ -264,7 +251,7 @@ def test_a_policy_that_writes_no_rationale_replies_with_its_most_probable_action
         ("decode=most_probable_action&temperature=0.6", "0.6"),
     ],
 )
-def test_options_that_exclude_each_other_are_named(tiny: Tiny, tmp_path: Path, arguments: str, message: str) -> None:
+def test_options_that_exclude_each_other_are_named(tiny, tmp_path, arguments, message):
     save_checkpoint(tmp_path / "sft", tiny.model, tiny.tokenizer, checkpoint_info())
     with pytest.raises(BadConfig, match=message):
         make_agent(f"{tmp_path / 'sft'}?{arguments}")

@@ -10,12 +10,11 @@ from agents.conformance import check_agent
 from agents.local.policy_agent import PolicyAgent
 from agents.registry import make_agent, parse_spec
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, PromptTooLong
-from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.metrics import checked_distribution
 from shop_env.observation import observe_session
 from tests.agents.conftest import demo_store as demo_store
-from tests.train.conftest import Tiny, checkpoint_info
+from tests.train.conftest import checkpoint_info
 from tests.train.conftest import tiny as tiny
 from tests.train.test_lora import LORA, moved
 from tests.train.tiny_gguf import write_gguf
@@ -27,7 +26,7 @@ ASKED = "max_new_tokens=6&own_tokenizer=true&style=compact"
 
 
 @pytest.fixture(scope="module")
-def folder(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tiny, tmp_path_factory) -> Path:
     """The tiny model as anybody would save it: no checkpoint of ours."""
     path = tmp_path_factory.mktemp("models") / "tiny"
     tiny.save(path)
@@ -35,7 +34,7 @@ def folder(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def adapter(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def adapter(folder, tmp_path_factory) -> Path:
     """An adapter of it, as after some training."""
     path = tmp_path_factory.mktemp("adapters") / "moved"
     model, _ = load_model(str(folder), own_tokenizer=True)
@@ -43,9 +42,7 @@ def adapter(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_folder_answers_as_the_same_weights_in_a_checkpoint(
-    folder: Path, tiny: Tiny, demo_store: SessionStore, tmp_path: Path
-) -> None:
+def test_a_folder_answers_as_the_same_weights_in_a_checkpoint(folder, tiny, demo_store, tmp_path):
     info = checkpoint_info(max_new_tokens=6, temperature=0.7)
     save_checkpoint(tmp_path / "checkpoint", tiny.plain_model(), tiny.tokenizer, info)
     checkpoint, as_trained = tmp_path / "checkpoint", "temperature=0.7&max_new_tokens=6"
@@ -57,7 +54,7 @@ def test_a_folder_answers_as_the_same_weights_in_a_checkpoint(
     assert len(set(expected)) > 1
 
 
-def test_an_adapter_changes_the_replies_and_names_its_base(folder: Path, adapter: Path, tiny: Tiny) -> None:
+def test_an_adapter_changes_the_replies_and_names_its_base(folder, adapter, tiny):
     def replies(arguments: str) -> Any:
         agent: Any = make_agent(f"local?{arguments}&temperature=1&{ASKED}")
         observations = observe_session(tiny.sessions[0])
@@ -68,7 +65,7 @@ def test_an_adapter_changes_the_replies_and_names_its_base(folder: Path, adapter
     assert replies(f"adapter={adapter}") == adapted
 
 
-def test_an_adapter_that_training_wrote_is_asked_as_it_was_trained(folder: Path, tiny: Tiny, tmp_path: Path) -> None:
+def test_an_adapter_that_training_wrote_is_asked_as_it_was_trained(folder, tiny, tmp_path):
     model, tokenizer = load_model(str(folder), own_tokenizer=True)
     info = checkpoint_info(long_pages="skip")
     save_checkpoint(tmp_path / "trained", moved(add_adapter(model, LORA, seed=0)), tokenizer, info)
@@ -81,23 +78,23 @@ def test_an_adapter_that_training_wrote_is_asked_as_it_was_trained(folder: Path,
         agent.act({**longest, "page": longest["page"].replace("</a>", "</a>" + "<a name='x'>x</a>" * 2000)})
 
 
-def test_a_gguf_file_is_asked_in_the_full_prompt_and_gives_probabilities(tmp_path: Path, tiny: Tiny) -> None:
+def test_a_gguf_file_is_asked_in_the_full_prompt_and_gives_probabilities(tmp_path, tiny):
     write_gguf(tmp_path / "tiny.gguf")
     seen = [{**observation, "page": "<a name='x'>x</a>"} for observation in observe_session(tiny.sessions[0])[:1]]
     agent = make_agent(f"local?path={tmp_path / 'tiny.gguf'}&max_tokens=8192&max_new_tokens=4&rationales=2")
     assert isinstance(agent, PolicyAgent)
-    assert isinstance(agent.act(seen[0]), str)  # type: ignore[arg-type]
-    (found,) = agent.probabilities(seen, seeds=[0])  # type: ignore[arg-type]
+    assert isinstance(agent.act(seen[0]), str)
+    (found,) = agent.probabilities(seen, seeds=[0])
     assert not isinstance(found, Exception)
     checked_distribution(found)
 
 
-def test_a_model_keeps_the_contract_of_agents(folder: Path) -> None:
+def test_a_model_keeps_the_contract_of_agents(folder):
     report = check_agent(f"local?path={folder}&temperature=0.8&rationales=1&{ASKED}", sessions=1)
     assert report.passed, str(report)
 
 
-def test_bfloat16_answers(folder: Path, tiny: Tiny) -> None:
+def test_bfloat16_answers(folder, tiny):
     agent = make_agent(f"local?path={folder}&precision=bfloat16_autocast&{ASKED}")
     assert isinstance(agent.act(observe_session(tiny.sessions[0])[1]), str)
 
@@ -117,18 +114,18 @@ def test_bfloat16_answers(folder: Path, tiny: Tiny) -> None:
         ("path={folder}&adapter={folder}", CheckpointMismatch, "LoRA"),
     ],
 )
-def test_an_error_names_what_cannot_be_loaded(folder: Path, arguments: str, error: type[Exception], name: str) -> None:
+def test_an_error_names_what_cannot_be_loaded(folder, arguments, error, name):
     with pytest.raises(error, match=name):
         make_agent(f"local?{arguments.format(folder=folder)}")
 
 
-def test_an_adapter_of_another_model_is_an_error(adapter: Path, tmp_path: Path) -> None:
+def test_an_adapter_of_another_model_is_an_error(adapter, tmp_path):
     write_gguf(tmp_path / "other.gguf")
     with pytest.raises(CheckpointMismatch):
         make_agent(f"local?path={tmp_path / 'other.gguf'}&adapter={adapter}")
 
 
-def test_another_model_file_asks_a_leaderboard_anew(tmp_path: Path) -> None:
+def test_another_model_file_asks_a_leaderboard_anew(tmp_path):
     file = tmp_path / "model.gguf"
     spec = parse_spec(f"local?path={file}")
     digests = []

@@ -1,6 +1,5 @@
 """`pointer` learns relations to earlier clicks that counts of names cannot."""
 
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -37,7 +36,7 @@ def sessions_of_the_next_item(split: str, count: int) -> list[Session]:
                 session_id=f"{split} {number}",
                 user_id=f"{split} {number}",
                 source="planted",
-                official_split=split,  # type: ignore[arg-type]
+                official_split=split,
                 steps=tuple(steps),
             )
         )
@@ -45,13 +44,13 @@ def sessions_of_the_next_item(split: str, count: int) -> list[Session]:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+def store(tmp_path_factory) -> SessionStore:
     sessions = [*sessions_of_the_next_item("train", 80), *sessions_of_the_next_item("test", 40)]
     return store_at(tmp_path_factory.mktemp("next") / "store", sessions, splits=SplitPlan(by="official"))
 
 
 @pytest.fixture(scope="module")
-def agent(store: SessionStore) -> PointerAgent:
+def agent(store) -> PointerAgent:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fit, "UPDATES", 200)  # enough for this rule
         agent = make_agent("pointer", store=store)
@@ -59,9 +58,7 @@ def agent(store: SessionStore) -> PointerAgent:
     return agent
 
 
-def test_the_next_item_of_a_list_is_learnt_where_counts_of_names_cannot(
-    store: SessionStore, agent: PointerAgent
-) -> None:
+def test_the_next_item_of_a_list_is_learnt_where_counts_of_names_cannot(store, agent):
     exact, counted = (
         step_metrics(evaluate(each, store, "test"))["exact_accuracy"]
         for each in (agent, make_agent("page_counts", store=store))
@@ -70,29 +67,25 @@ def test_the_next_item_of_a_list_is_learnt_where_counts_of_names_cannot(
     assert exact > 0.5
 
 
-def test_every_choice_has_a_probability_and_they_sum_to_1(store: SessionStore, agent: PointerAgent) -> None:
+def test_every_choice_has_a_probability_and_they_sum_to_1(store, agent):
     observations = [step.observation for step in scored_steps(store, "test", sessions=5)]
     strange = {**observations[-1], "page": '<a name="new.thing">New</a><textarea name="note"></textarea>'}
-    for probabilities in agent.probabilities([*observations, strange]) or []:  # type: ignore[list-item]
+    for probabilities in agent.probabilities([*observations, strange]) or []:
         assert sum(probabilities.values()) == pytest.approx(1)
         assert min(probabilities.values()) > 0
     replies = agent.act_batch(observations, seeds=[None] * len(observations))
     for reply, probabilities in zip(replies, agent.probabilities(observations) or [], strict=True):
-        assert probabilities[parse_reply(reply).action] == max(probabilities.values())  # type: ignore[union-attr]
+        assert probabilities[parse_reply(reply).action] == max(probabilities.values())
 
 
-def test_probabilities_of_a_step_do_not_depend_on_the_other_steps_of_a_call(
-    store: SessionStore, agent: PointerAgent
-) -> None:
+def test_probabilities_of_a_step_do_not_depend_on_the_other_steps_of_a_call(store, agent):
     observations = [step.observation for step in scored_steps(store, "test", sessions=3)]
     for together, observation in zip(agent.distributions(observations), observations, strict=True):
         ((_, alone),) = agent.distributions([observation])
         assert together[1] == pytest.approx(alone, rel=1e-4)
 
 
-def test_the_same_seed_gives_the_same_fit_and_another_seed_another(
-    store: SessionStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_seed_gives_the_same_fit_and_another_seed_another(store, monkeypatch):
     monkeypatch.setattr(fit, "MIN_EPOCHS", 2)
     monkeypatch.setattr(fit, "UPDATES", 10)
     observations = [step.observation for step in scored_steps(store, "test", sessions=2)]
@@ -104,12 +97,12 @@ def test_the_same_seed_gives_the_same_fit_and_another_seed_another(
     assert not any(map(np.array_equal, first, other))
 
 
-def test_steps_below_1_are_refused(store: SessionStore) -> None:
+def test_steps_below_1_are_refused(store):
     with pytest.raises(BadConfig, match="max_steps"):
         make_agent("pointer?max_steps=0", store=store)
 
 
-def test_a_store_whose_choices_are_never_among_the_candidates_can_be_fitted(tmp_path: Path) -> None:
+def test_a_store_whose_choices_are_never_among_the_candidates_can_be_fitted(tmp_path):
     steps = tuple(Step(page="<p>Nothing to click</p>", action=Click(name="gone")) for _ in range(3))
     session = Session(session_id="s", user_id="u", source="planted", official_split="train", steps=steps)
     store = store_at(tmp_path / "store", [session], splits=SplitPlan(by="official"))

@@ -9,13 +9,13 @@ from shop_env.candidates import candidate_actions
 from shop_env.observation import observe_session
 from shop_env.prompts import PromptConfig
 from tests.agents.local.test_decoding import plain_shares
-from tests.train.conftest import Tiny, prompt_tokens
+from tests.train.conftest import prompt_tokens
 from tests.train.conftest import tiny as tiny
 from train.policy import Policy
 from train.rollouts.sampling import draw_uniforms
 
 
-def test_a_policy_s_shares_equal_those_of_one_forward_pass_per_candidate(tiny: Tiny) -> None:
+def test_a_policy_s_shares_equal_those_of_one_forward_pass_per_candidate(tiny):
     observation = observe_session(tiny.sessions[0])[1]
     prompt = prompt_tokens(tiny.tokenizer, observation, PromptConfig(style="compact"))
     candidates: list[Action] = [*candidate_actions(observation, 12), TypeAndSubmit(name="search", text="an odd text")]
@@ -28,7 +28,7 @@ def test_a_policy_s_shares_equal_those_of_one_forward_pass_per_candidate(tiny: T
         assert row.tolist() == pytest.approx(expected.tolist(), rel=1e-3)
 
 
-def test_draws_that_cannot_be_read_favour_no_action(tiny: Tiny) -> None:
+def test_draws_that_cannot_be_read_favour_no_action(tiny):
     observation = observe_session(tiny.sessions[0])[1]
     prompt = prompt_tokens(tiny.tokenizer, observation, PromptConfig(style="compact"))
     uniforms = draw_uniforms([np.random.default_rng(0)], 2, 4)

@@ -6,7 +6,7 @@
 """
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,7 +24,7 @@ PAGE = first_seen('<a name="buy">Buy</a>', "a hat")
 
 
 def page(number: int) -> Observation:
-    return {**PAGE, "page": f'<a name="buy">Buy {number}</a>'}  # type: ignore[typeddict-item]
+    return {**PAGE, "page": f'<a name="buy">Buy {number}</a>'}
 
 
 def answer(agent: PromptingAgent, observation: Observation = PAGE) -> str | NoAnswer | PromptTooLong:
@@ -50,9 +50,7 @@ def then(*responses: Response) -> Script:
         (completion("half a pair: \ud83d"), "half a pair: \\ud83d", []),
     ],
 )
-def test_the_models_text_is_the_reply(
-    make_prompting: MakeAgent, response: Response, reply: str, remarks: Sequence[str]
-) -> None:
+def test_the_models_text_is_the_reply(make_prompting, response, reply, remarks):
     with ScriptedServer(response) as server:
         agent = make_prompting(server)
         assert answer(agent) == reply
@@ -78,9 +76,7 @@ def test_the_models_text_is_the_reply(
         (completion(7), "malformed answer"),
     ],
 )
-def test_lasting_failures_are_errors_with_their_cause_after_one_try(
-    make_prompting: MakeAgent, response: Response, cause: str
-) -> None:
+def test_lasting_failures_are_errors_with_their_cause_after_one_try(make_prompting, response, cause):
     with ScriptedServer(response) as server:
         failure = answer(make_prompting(server))
         assert isinstance(failure, NoAnswer)
@@ -97,7 +93,7 @@ def test_lasting_failures_are_errors_with_their_cause_after_one_try(
         (completion()._replace(delay_s=2.0), "APITimeoutError"),
     ],
 )
-def test_passing_failures_are_tried_again(make_prompting: MakeAgent, response: Response, cause: str) -> None:
+def test_passing_failures_are_tried_again(make_prompting, response, cause):
     options = {"max_retries": 1, "timeout_s": 1.0}
     with ScriptedServer(response) as server:
         failure = answer(make_prompting(server, **options))
@@ -117,9 +113,7 @@ def test_passing_failures_are_tried_again(make_prompting: MakeAgent, response: R
         error(413, "request entity too large"),
     ],
 )
-def test_a_page_that_is_too_long_by_itself_is_no_failure_of_the_server(
-    make_prompting: MakeAgent, response: Response
-) -> None:
+def test_a_page_that_is_too_long_by_itself_is_no_failure_of_the_server(make_prompting, response):
     with ScriptedServer(response) as server:
         assert isinstance(answer(make_prompting(server), session(2)), PromptTooLong)
         assert [pages_in(received.request) for received in server.received] == ["ab", "b", ""]
@@ -129,7 +123,7 @@ def session(pages: int) -> Observation:
     """A step with so many past pages, each of 1,000 letters of its own."""
     click = '{"type": "click", "name": "buy"}'
     past = [{"page": chr(97 + number) * 1000, "rationale": "", "action": click} for number in range(pages)]
-    return {**PAGE, "history": tuple(past), "step": pages}  # type: ignore[typeddict-item]
+    return {**PAGE, "history": tuple(past), "step": pages}
 
 
 def pages_in(request: dict[str, Any]) -> str:
@@ -138,7 +132,7 @@ def pages_in(request: dict[str, Any]) -> str:
     return "".join(letter for letter in "abcdefgh" if letter * 1000 in text)
 
 
-def test_too_long_prompts_are_sent_without_the_earliest_pages(make_prompting: MakeAgent) -> None:
+def test_too_long_prompts_are_sent_without_the_earliest_pages(make_prompting):
     def script(request: dict[str, Any], times: int) -> Response:
         return completion() if len(pages_in(request)) <= 2 else error(400, messages[len(pages_in(request)) - 3])
 
@@ -154,14 +148,14 @@ def test_too_long_prompts_are_sent_without_the_earliest_pages(make_prompting: Ma
         assert "without the earliest pages, since all were too long: 1 replies" in agent.remarks()
 
 
-def test_the_server_says_how_long_to_wait(make_prompting: MakeAgent) -> None:
+def test_the_server_says_how_long_to_wait(make_prompting):
     with ScriptedServer(then(error(429, "slow down", retry_after_ms="400"), completion())) as server:
         assert answer(make_prompting(server)) == REPLY
         first, second = server.received
         assert second.at_s - first.at_s >= 0.4
 
 
-def test_a_server_that_redirects_is_not_followed(make_prompting: MakeAgent) -> None:
+def test_a_server_that_redirects_is_not_followed(make_prompting):
     with ScriptedServer() as elsewhere, ScriptedServer() as server:
         there = f"{elsewhere.base_url}/chat/completions"
         server.script = lambda request, times: error(307, "moved", location=there)
@@ -170,9 +164,7 @@ def test_a_server_that_redirects_is_not_followed(make_prompting: MakeAgent) -> N
 
 
 @pytest.mark.parametrize("response", [error(401, "Incorrect API key"), error(404, "no such model"), None])
-def test_after_many_requests_in_a_row_without_an_answer_nothing_is_sent(
-    make_prompting: MakeAgent, response: Response | None
-) -> None:
+def test_after_many_requests_in_a_row_without_an_answer_nothing_is_sent(make_prompting, response):
     with ScriptedServer(response) as server, socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         nobody = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
@@ -184,7 +176,7 @@ def test_after_many_requests_in_a_row_without_an_answer_nothing_is_sent(
 
 
 @pytest.mark.parametrize(("tokens", "limit"), [(120, 300), (None, 1000), (0, 1000)])
-def test_nothing_is_sent_beyond_the_token_limit(make_prompting: MakeAgent, tokens: int | None, limit: int) -> None:
+def test_nothing_is_sent_beyond_the_token_limit(make_prompting, tokens, limit):
     """Where the server reports no tokens, a quarter of the characters counts: 334 to 499 of each of these requests."""
     with ScriptedServer(completion(tokens=tokens)) as server:
         agent = make_prompting(server, token_limit=limit)

@@ -9,7 +9,6 @@ from agents.prompting.agent import PromptingAgent
 from agents.registry import make_agent
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.store import SessionStore
 from tests.agents.prompting.scripted_server import Response, ScriptedServer, completion, error
 from tests.scored_steps import first_seen
 
@@ -35,13 +34,13 @@ def everything_in(folder: Path) -> list[Path]:
     ],
 )
 def test_a_server_that_repeats_the_key_gets_it_nowhere(
-    response: Response,
-    demo_store: SessionStore,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+    response,
+    demo_store,
+    tmp_path,
+    monkeypatch,
+    capfd,
+    caplog,
+):
     monkeypatch.setenv("MY_KEY", KEY)
     caplog.set_level(logging.DEBUG)
     log = logging.FileHandler(tmp_path / "log.txt", encoding="utf-8")
@@ -73,13 +72,13 @@ def test_a_server_that_repeats_the_key_gets_it_nowhere(
         f"prompting?base_url=http://127.0.0.1:1/v1&model=m&concurrency={KEY}",
     ],
 )
-def test_a_key_in_the_wrong_place_is_refused_and_not_repeated(spec: str) -> None:
+def test_a_key_in_the_wrong_place_is_refused_and_not_repeated(spec):
     with pytest.raises(BadConfig) as refused:
         make_agent(spec)
     assert KEY not in str(refused.value)
 
 
-def test_a_placeholder_for_a_key_is_kept_in_replies(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_placeholder_for_a_key_is_kept_in_replies(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     with ScriptedServer(completion("none of these")) as server:
         agent = make_agent(f"prompting?base_url={server.base_url}&model=m")
@@ -89,8 +88,8 @@ def test_a_placeholder_for_a_key_is_kept_in_replies(monkeypatch: pytest.MonkeyPa
 
 
 def test_without_a_key_none_of_the_environment_is_sent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with ScriptedServer() as server:
         spec = f"prompting?base_url={server.base_url}&model=m&key_env=MY_KEY"

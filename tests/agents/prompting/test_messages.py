@@ -10,7 +10,6 @@ from agents.prompting.agent import PromptingAgent
 from agents.prompting.messages import examples_text, prompt_messages
 from agents.prompting.options import PromptingOptions
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.store import SessionStore
 from shop_env.evaluation.answering import generate_batch
 from shop_env.observation import ContextConfig, Observation
 from shop_env.prompts import PromptConfig, render_prompt
@@ -38,28 +37,28 @@ def options(**given: Any) -> PromptingOptions:
     return PromptingOptions(base_url="http://127.0.0.1:1/v1", model="m", **given)
 
 
-def test_a_model_is_asked_what_models_here_are_trained_on() -> None:
+def test_a_model_is_asked_what_models_here_are_trained_on():
     assert prompt_messages(SESSION, options()) == render_prompt(SESSION)
     system, *conversation = prompt_messages(SESSION, options(style="shop_r1"), examples="## Examples")
     expected, *trained = render_prompt(SESSION, PromptConfig(style="shop_r1"))
     assert (system["content"], conversation) == (expected["content"] + "\n\n## Examples", trained)
 
 
-def test_models_that_refuse_a_system_message_get_the_instructions_in_the_first_user_message() -> None:
+def test_models_that_refuse_a_system_message_get_the_instructions_in_the_first_user_message():
     system, first, *others = prompt_messages(SESSION, options())
     merged = prompt_messages(SESSION, options(system_role="first_user"))
     assert merged == [{"role": "user", "content": f"{system['content']}\n\n{first['content']}"}, *others]
 
 
 @pytest.mark.parametrize("persona", ["matched", "none", "generic", "shuffled"])
-def test_the_persona_is_the_contexts(demo_store: SessionStore, persona: Any) -> None:
+def test_the_persona_is_the_contexts(demo_store, persona):
     step = next(scored_steps(demo_store, "test", context=ContextConfig(persona=persona)))
     shown = step.observation["persona"]
     system = prompt_messages(step.observation, options())[0]["content"]
     assert (shown in system) if shown else "## Persona" not in system
 
 
-def test_examples_are_drawn_from_train_and_follow_from_their_seed(demo_store: SessionStore) -> None:
+def test_examples_are_drawn_from_train_and_follow_from_their_seed(demo_store):
     view = TrainView(demo_store)
 
     def draw(**given: Any) -> str:
@@ -76,7 +75,7 @@ def test_examples_are_drawn_from_train_and_follow_from_their_seed(demo_store: Se
         draw(shots=1000)
 
 
-def test_an_example_shows_the_element_that_was_used(planted_store: SessionStore) -> None:
+def test_an_example_shows_the_element_that_was_used(planted_store):
     view = TrainView(planted_store)
     text = examples_text(view, options(shots=1, shot_page_characters=1000))
     assert 'name="results.blue"' in text
@@ -84,7 +83,7 @@ def test_an_example_shows_the_element_that_was_used(planted_store: SessionStore)
     assert "characters left out" in examples_text(view, options(shots=1, shot_page_characters=80))
 
 
-def test_a_schema_holds_every_action_and_nothing_of_the_page(make_prompting: MakeAgent) -> None:
+def test_a_schema_holds_every_action_and_nothing_of_the_page(make_prompting):
     with ScriptedServer() as server:
         generate_batch(make_prompting(server, schema=True), [SESSION], [0])
     schema = server.received[0].request["response_format"]["json_schema"]["schema"]
@@ -93,13 +92,13 @@ def test_a_schema_holds_every_action_and_nothing_of_the_page(make_prompting: Mak
     assert "buy" not in str(schema)
 
 
-def test_the_agent_keeps_the_contract_that_others_are_held_to(make_prompting: MakeAgent) -> None:
+def test_the_agent_keeps_the_contract_that_others_are_held_to(make_prompting):
     with ScriptedServer() as server:
         report = check_agent(make_prompting(server, temperature=1.0))
         assert report.passed, str(report)
 
 
-def test_a_malformed_reply_is_the_models(make_prompting: MakeAgent) -> None:
+def test_a_malformed_reply_is_the_models(make_prompting):
     with ScriptedServer(completion("I would click.")) as server:
         (reply,) = generate_batch(make_prompting(server), [SESSION], [0])
-    assert isinstance(parse_reply(reply), MalformedReply)  # type: ignore[arg-type]
+    assert isinstance(parse_reply(reply), MalformedReply)

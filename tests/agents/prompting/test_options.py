@@ -11,7 +11,6 @@ from agents.prompting.options import PromptingOptions, parse_options
 from agents.registry import make_agent, parse_spec
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.store import SessionStore
 from shop_env.evaluation.answering import generate_batch
 from tests.agents.prompting.scripted_server import ScriptedServer, completion
 from tests.scored_steps import first_seen
@@ -45,9 +44,7 @@ OTHERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", PromptingOptions.__struct_fields__)
-def test_an_option_changes_the_rows_identity_if_it_decides_replies(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_option_changes_the_rows_identity_if_it_decides_replies(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("mine.txt").write_text("Shop as I would.")
     changed = USUAL | {name: (DECIDING | OTHERS)[name]}
@@ -55,7 +52,7 @@ def test_an_option_changes_the_rows_identity_if_it_decides_replies(
     assert is_same == (name in OTHERS)
 
 
-def test_the_content_of_the_instructions_identifies_a_row(tmp_path: Path) -> None:
+def test_the_content_of_the_instructions_identifies_a_row(tmp_path):
     identities = []
     for number, text in enumerate(["Shop as I would.", "Shop as I would.", "Shop as you would."]):
         file = tmp_path / f"{number}.txt"
@@ -64,7 +61,7 @@ def test_the_content_of_the_instructions_identifies_a_row(tmp_path: Path) -> Non
     assert identities[0] == identities[1] != identities[2]
 
 
-def test_a_request_holds_the_options(make_prompting: MakeAgent) -> None:
+def test_a_request_holds_the_options(make_prompting):
     renamed = {"max_tokens": None, "max_completion_tokens": 9, "top_p": 0.5}
     with ScriptedServer() as server:
         for options in (
@@ -96,26 +93,24 @@ def test_a_request_holds_the_options(make_prompting: MakeAgent) -> None:
         ("base_url=http://a/v1&model=m&shots=2", "no store"),
     ],
 )
-def test_a_wrong_option_is_named(arguments: str, message: str) -> None:
+def test_a_wrong_option_is_named(arguments, message):
     with pytest.raises(BadConfig) as error:
         make_agent(f"prompting?{arguments}")
     assert message in str(error.value)
 
 
-def test_a_model_whose_name_is_a_number_is_a_text() -> None:
+def test_a_model_whose_name_is_a_number_is_a_text():
     spec = parse_spec("prompting?base_url=http://localhost:1/v1&model=404&max_new_tokens=9")
     options = parse_options(spec.arguments)
     assert (options.model, options.max_new_tokens) == ("404", 9)
 
 
-def test_the_docs_name_every_option() -> None:
+def test_the_docs_name_every_option():
     page = (Path(__file__).parents[3] / "docs" / "prompting.md").read_text(encoding="utf-8")
     assert [name for name in PromptingOptions.__struct_fields__ if name not in page] == []
 
 
-def test_the_leaderboard_keeps_the_replies(
-    demo_store: SessionStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_leaderboard_keeps_the_replies(demo_store, tmp_path, capsys):
     with ScriptedServer(completion(ended="length")) as server:
         spec = f"zero=prompting?base_url={server.base_url}&model=scripted"
         words = f"--store {demo_store.path} --split test --out {tmp_path}/board".split()

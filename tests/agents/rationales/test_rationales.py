@@ -60,7 +60,7 @@ def words(server: ScriptedServer, tmp_path: Path, *more: str) -> list[str]:
     return [*given, "--base-url", server.base_url, *more]
 
 
-def test_two_runs_do_not_ask_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_runs_do_not_ask_at_once(tmp_path, capsys):
     make_store(tmp_path / "store")
     with ScriptedServer(thought) as server, working_alone_in(tmp_path, ".told.rationales.lock"):
         assert main(words(server, tmp_path)) == 2
@@ -77,7 +77,7 @@ def thought(request: dict[str, Any], times: int = 0) -> Response:
     return completion(json.dumps({"rationale": f"I think {digest(request)}."}))
 
 
-def test_each_lacking_rationale_is_written_and_all_else_stays(tmp_path: Path) -> None:
+def test_each_lacking_rationale_is_written_and_all_else_stays(tmp_path):
     store = make_store(tmp_path / "store")
     with ScriptedServer(thought) as server:
         assert main(words(server, tmp_path)) == 0
@@ -102,7 +102,7 @@ def test_each_lacking_rationale_is_written_and_all_else_stays(tmp_path: Path) ->
     assert new.fingerprint != store.fingerprint
 
 
-def test_the_new_store_passes_check_and_an_export_keeps_who_wrote_what(tmp_path: Path) -> None:
+def test_the_new_store_passes_check_and_an_export_keeps_who_wrote_what(tmp_path):
     with StoreWriter(tmp_path / "store", source=SOURCE) as writer:
         for session in generate_sessions(40, seed=5):
             steps = tuple(Step(page=step.page, action=step.action) for step in session.steps)
@@ -125,7 +125,7 @@ def test_the_new_store_passes_check_and_an_export_keeps_who_wrote_what(tmp_path:
             assert step.rationale_source == sources[session.session_id, index]
 
 
-def test_a_model_sees_page_and_past_actions_and_nothing_of_later_or_of_the_person(tmp_path: Path) -> None:
+def test_a_model_sees_page_and_past_actions_and_nothing_of_later_or_of_the_person(tmp_path):
     steps = tuple(Step(page=f'<a name="element_{n}">PAGE-{n}</a>', action=Click(name=f"element_{n}")) for n in range(4))
     session = Session(
         session_id="s", user_id="u", steps=steps, source="x", persona=Persona(text="SECRET"), goal="SECRET"
@@ -141,7 +141,7 @@ def test_a_model_sees_page_and_past_actions_and_nothing_of_later_or_of_the_perso
         assert received.request["messages"][0]["content"] == INSTRUCTIONS["step"]
 
 
-def test_instructions_of_ones_own_schema_and_further_fields_are_sent(tmp_path: Path) -> None:
+def test_instructions_of_ones_own_schema_and_further_fields_are_sent(tmp_path):
     make_store(tmp_path / "store", 1)
     (tmp_path / "mine.txt").write_text("Say why.\n")
     more = ["--prompt", str(tmp_path / "mine.txt"), "--schema", "--extra", '{"top_p": 0.5}', "--temperature", "0.7"]
@@ -154,7 +154,7 @@ def test_instructions_of_ones_own_schema_and_further_fields_are_sent(tmp_path: P
     assert any("characters left out" in received.request["messages"][1]["content"] for received in server.received)
 
 
-def test_only_the_split_that_was_asked_for_is_asked_about(tmp_path: Path) -> None:
+def test_only_the_split_that_was_asked_for_is_asked_about(tmp_path):
     store = make_store(tmp_path / "store", 40)
     with ScriptedServer(thought) as server:
         assert main(words(server, tmp_path, "--split", "test")) == 0
@@ -175,9 +175,7 @@ def test_only_the_split_that_was_asked_for_is_asked_about(tmp_path: Path) -> Non
         (completion('{"rationale": 7}'), "malformed"),
     ],
 )
-def test_an_answer_without_a_rationale_is_counted_and_leaves_the_step_as_it_was(
-    said: Response, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_answer_without_a_rationale_is_counted_and_leaves_the_step_as_it_was(said, told, tmp_path, capsys):
     store = make_store(tmp_path / "store", 2)
     with ScriptedServer(said) as server:
         assert main(words(server, tmp_path)) == 0
@@ -185,9 +183,7 @@ def test_an_answer_without_a_rationale_is_counted_and_leaves_the_step_as_it_was(
     assert f"no rationale in the reply, {told}: {len(lacking(store))} steps" in capsys.readouterr().out
 
 
-def test_steps_without_an_answer_keep_the_store_from_being_written_until_they_have_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_steps_without_an_answer_keep_the_store_from_being_written_until_they_have_one(tmp_path, capsys):
     store = make_store(tmp_path / "store", 4)
     down = True
 
@@ -216,9 +212,7 @@ def test_steps_without_an_answer_keep_the_store_from_being_written_until_they_ha
         *((["--by", "session", "--split", split], "add --by step") for split in ("validation", "test", "all")),
     ],
 )
-def test_a_wrong_call_is_one_line_before_anything_is_asked(
-    more: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_call_is_one_line_before_anything_is_asked(more, told, tmp_path, capsys):
     make_store(tmp_path / "store", 1)
     more = [str(tmp_path / "store") if word == "STORE" else word for word in more]
     with ScriptedServer() as server:
@@ -229,7 +223,7 @@ def test_a_wrong_call_is_one_line_before_anything_is_asked(
     assert said.count("\n") == 1
 
 
-def test_figures_count_names_words_and_repetitions() -> None:
+def test_figures_count_names_words_and_repetitions():
     red: Action = Click(name="results.red_wool_hat.view")
     figures = compute_statistics(
         [
@@ -258,7 +252,7 @@ def test_figures_count_names_words_and_repetitions() -> None:
         *((text, NoRationale("refused", text)) for text in ("I’m sorry, but no.", '{"rationale": "As an AI, no."}')),
     ],
 )
-def test_a_rationale_is_found_in_fences_and_behind_thoughts(text: str, found: Any) -> None:
+def test_a_rationale_is_found_in_fences_and_behind_thoughts(text, found):
     assert parse_rationale(text) == found
 
 
@@ -268,7 +262,7 @@ def thoughts(request: dict[str, Any], times: int = 0) -> Response:
     return completion(json.dumps({number: f"Thought {number} of {digest(request)}." for number in actions}))
 
 
-def test_a_session_is_asked_about_at_once_and_only_what_lacks_is_taken(tmp_path: Path) -> None:
+def test_a_session_is_asked_about_at_once_and_only_what_lacks_is_taken(tmp_path):
     store = make_store(tmp_path / "store", 40)
     with ScriptedServer(thoughts) as server:
         assert main(words(server, tmp_path, "--split", "train", "--by", "session", "--schema")) == 0
@@ -289,7 +283,7 @@ def test_a_session_is_asked_about_at_once_and_only_what_lacks_is_taken(tmp_path:
         assert [str(number + 1) for number in range(len(before.steps))] in required
 
 
-def test_of_a_session_s_reply_a_missing_number_costs_its_own_step(tmp_path: Path) -> None:
+def test_of_a_session_s_reply_a_missing_number_costs_its_own_step(tmp_path):
     def script(request: dict[str, Any], times: int) -> Response:
         return completion(json.dumps({"2": "I need a hat."}))
 
@@ -302,16 +296,14 @@ def test_of_a_session_s_reply_a_missing_number_costs_its_own_step(tmp_path: Path
     assert before - after == {1}
 
 
-def test_the_example_s_reply_has_the_form_that_is_asked_for() -> None:
+def test_the_example_s_reply_has_the_form_that_is_asked_for():
     actions, reply = INSTRUCTIONS["session"].split("Its reply:\n")
     numbers = re.findall(r"^## Action (\d+)$", actions, re.MULTILINE)
     assert all(isinstance(parse_rationale(reply, number), str) for number in numbers)
     assert len(numbers) == 3
 
 
-def test_train_by_session_and_the_held_out_splits_by_step_are_two_calls_on_one_another_s_output(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_train_by_session_and_the_held_out_splits_by_step_are_two_calls_on_one_another_s_output(tmp_path, capsys):
     """The defaults write train alone, and the manifest of the second store has both runs."""
     store = make_store(tmp_path / "store", 40)
     first = f"--store {tmp_path}/store --out {tmp_path}/first --model big".split()
@@ -351,8 +343,8 @@ def test_train_by_session_and_the_held_out_splits_by_step_are_two_calls_on_one_a
     ],
 )
 def test_check_names_held_out_rationales_that_know_later_actions_or_whose_manifest_does_not_say(
-    runs: list[WrittenRationales], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    runs, message, tmp_path, capsys
+):
     with StoreWriter(tmp_path / "store", source=SOURCE) as writer:
         for session in generate_sessions(40, seed=5):
             steps = tuple(msgspec.structs.replace(step, rationale_source="writer") for step in session.steps)
@@ -363,9 +355,7 @@ def test_check_names_held_out_rationales_that_know_later_actions_or_whose_manife
     assert message in out and out.count("later actions in view") == 1
 
 
-def test_a_dry_run_sends_and_writes_nothing_and_counts_what_is_left(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_sends_and_writes_nothing_and_counts_what_is_left(tmp_path, capsys):
     store = make_store(tmp_path / "store", 8)
     with ScriptedServer(thought) as server:
         before = sorted(tmp_path.iterdir())
@@ -385,9 +375,7 @@ def test_a_dry_run_sends_and_writes_nothing_and_counts_what_is_left(
         assert f"({characters:,} characters)" in capsys.readouterr().out
 
 
-def test_changed_options_are_named_and_no_earlier_reply_is_lost(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_changed_options_are_named_and_no_earlier_reply_is_lost(tmp_path, capsys):
     make_store(tmp_path / "store", 2)
     replies = tmp_path / "told.rationales.jsonl"
     contents = []

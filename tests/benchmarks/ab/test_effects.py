@@ -29,7 +29,7 @@ def effect(low: float, middle: float, high: float, visits: int = 400) -> Effect:
     return Effect(difference=middle, low=low, high=high, standard_error=(high - low) / 4, visits=visits, before=0.5)
 
 
-def test_an_effect_is_the_mean_difference_with_the_error_over_users() -> None:
+def test_an_effect_is_the_mean_difference_with_the_error_over_users():
     """Equal users: CR2 is the standard error of the users' means, with t(users - 1)."""
     random = np.random.default_rng(0)
     before, after = random.random(40), random.random(40) + 0.2
@@ -42,28 +42,28 @@ def test_an_effect_is_the_mean_difference_with_the_error_over_users() -> None:
     assert found.standard_error == pytest.approx(stats.sem(means))
 
 
-def test_visits_of_which_an_end_is_unknown_are_in_no_effect() -> None:
+def test_visits_of_which_an_end_is_unknown_are_in_no_effect():
     found = effect_of(outcomes([0, 0, 1, 1, 0, 1]), outcomes([1, 0, 1, 1, 1, 0], failed=(5,)), "bought")
     assert found.visits == 5
     assert found.difference == pytest.approx(2 / 5)
     assert found.before == pytest.approx(2 / 5)
 
 
-def test_other_visits_are_no_pairs() -> None:
+def test_other_visits_are_no_pairs():
     with pytest.raises(BadConfig, match="not of the same shoppers"):
         effect_of(outcomes([0, 1, 1, 0]), outcomes([0, 1, 1, 0], users_of=1), "bought")
     with pytest.raises(BadConfig, match="no visit is left"):
         effect_of(outcomes([0, 1]), outcomes([0, 1], failed=(0, 1)), "bought")
 
 
-def test_no_chance_means_no_interval_and_one_shopper_tells_nothing_of_others() -> None:
+def test_no_chance_means_no_interval_and_one_shopper_tells_nothing_of_others():
     same = paired_effect(np.zeros(4), np.zeros(4), np.arange(4))
     assert (same.low, same.difference, same.high, same.sign) == (0, 0, 0, 0)
     alone = paired_effect(np.zeros(2), np.ones(2), np.zeros(2, dtype=np.int64))
     assert (alone.low, alone.high, alone.sign) == (-math.inf, math.inf, 0)
 
 
-def test_direction_coverage_and_alarm_of_a_prediction() -> None:
+def test_direction_coverage_and_alarm_of_a_prediction():
     true = effect(-0.12, -0.10, -0.08)
     right = prediction(effect(-0.2, -0.08, 0.04), true)
     assert (right.right_direction, right.covered, right.alarm) == (True, True, False)
@@ -78,7 +78,7 @@ def test_direction_coverage_and_alarm_of_a_prediction() -> None:
 
 
 @pytest.mark.long
-def test_the_interval_holds_what_refits_would_have_bought_without_their_walking() -> None:
+def test_the_interval_holds_what_refits_would_have_bought_without_their_walking():
     """Visits buy with one probability in A, another in B; each refit has others, which its visits' likelihood tells."""
     random, visits, refits = np.random.default_rng(0), 40_000, 400
     gains = []
@@ -93,7 +93,7 @@ def test_the_interval_holds_what_refits_would_have_bought_without_their_walking(
     assert found.high - found.difference == pytest.approx(margin, rel=1e-3)
 
 
-def test_refits_add_nothing_where_they_differ_by_the_sampling_of_visits_alone() -> None:
+def test_refits_add_nothing_where_they_differ_by_the_sampling_of_visits_alone():
     """The log-ratios have nothing to do with what was bought."""
     random = np.random.default_rng(0)
     errors = []

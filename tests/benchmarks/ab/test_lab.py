@@ -50,7 +50,7 @@ def fails(observation):
 
 
 @pytest.fixture
-def agents(tmp_path: Path) -> Path:
+def agents(tmp_path) -> Path:
     file = tmp_path / "agents_of_mine.py"
     file.write_text(AGENTS, encoding="utf-8")
     return file
@@ -68,7 +68,7 @@ def read(agents: Path) -> Any:
     return read_json(agents.parent / "ab/ab.json")["results"]
 
 
-def test_the_lab_tells_effects_beside_the_truth_and_asks_nothing_twice(agents: Path) -> None:
+def test_the_lab_tells_effects_beside_the_truth_and_asks_nothing_twice(agents):
     assert main(call(agents, "hates_checkout", "leaves")) == 0
     first = read(agents)
     rows = {row["label"]: row for row in first["rows"]}
@@ -95,7 +95,7 @@ def test_the_lab_tells_effects_beside_the_truth_and_asks_nothing_twice(agents: P
     assert read(agents)["true"] != first["true"]
 
 
-def test_logs_and_truth_follow_the_utility(agents: Path) -> None:
+def test_logs_and_truth_follow_the_utility(agents):
     """Dearer goods are better: the cheapest first sells less, and who knows that predicts it."""
     knows = "knows=oracle?temperature=1&utility=hidden_quality"
     sizes = ("--utility", "hidden_quality", "--visits", "60", "--true-visits", "200")
@@ -108,7 +108,7 @@ def test_logs_and_truth_follow_the_utility(agents: Path) -> None:
     assert store.manifest.options["utility"] == "hidden_quality"
 
 
-def test_a_longer_list_of_changes_walks_what_is_new_and_an_edited_agent_walks_anew(agents: Path) -> None:
+def test_a_longer_list_of_changes_walks_what_is_new_and_an_edited_agent_walks_anew(agents):
     assert main(call(agents, "leaves", variants="placebo")) == 0
     assert main(call(agents, "leaves", variants="placebo,no_badges")) == 0
     assert agents.with_name("asked.txt").stat().st_size == 24 * 2 * 3
@@ -117,9 +117,7 @@ def test_a_longer_list_of_changes_walks_what_is_new_and_an_edited_agent_walks_an
     assert agents.with_name("asked.txt").stat().st_size == 24 * 2 * 5
 
 
-def test_an_agent_that_fails_is_told_and_never_counts_as_a_visit_that_bought_nothing(
-    agents: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_agent_that_fails_is_told_and_never_counts_as_a_visit_that_bought_nothing(agents, capsys):
     assert main(call(agents, "fails", variants="placebo")) == 2
     assert "no visit is left of which both ends are known" in capsys.readouterr().err
 
@@ -132,9 +130,7 @@ def test_an_agent_that_fails_is_told_and_never_counts_as_a_visit_that_bought_not
         (("--agents", "nobody"), "Unknown agent 'nobody'"),
     ],
 )
-def test_a_wrong_call_is_told_before_anything_is_walked(
-    more: tuple[str, ...], said: str, agents: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_call_is_told_before_anything_is_walked(more, said, agents, capsys):
     assert main([*call(agents, "leaves"), *more]) == 2
     assert said in capsys.readouterr().err
     assert not agents.with_name("asked.txt").exists()
@@ -153,7 +149,7 @@ class Refitted(OracleAgent):
         return np.array([(0.0, len(reply)) for reply in replies])
 
 
-def test_a_visit_has_the_sum_of_its_steps_log_ratios_and_is_otherwise_the_same() -> None:
+def test_a_visit_has_the_sum_of_its_steps_log_ratios_and_is_otherwise_the_same():
     sizes: dict[str, Any] = {"visits": 12, "population": 3, "max_steps": 25}
     plain, refitted = (walk(agent, "x", AGAIN, **sizes) for agent in (OracleAgent(1.0), Refitted(1.0)))
     assert [replace(visit, log_ratios=()) for visit in refitted] == plain

@@ -12,7 +12,7 @@ def get_effect(difference: float) -> Effect:
     return Effect(difference=difference, **ends, standard_error=0.005, visits=400, before=0.5)
 
 
-def test_one_change_that_carries_the_correlation_is_named() -> None:
+def test_one_change_that_carries_the_correlation_is_named():
     """Three of four predictions have the wrong order; the large fourth makes the correlation look high."""
     true = {"a": 0.01, "b": 0.02, "c": 0.03, "checkout": 0.30}
     predicted = {"a": 0.03, "b": 0.02, "c": 0.01, "checkout": 0.30}
@@ -26,5 +26,5 @@ def test_one_change_that_carries_the_correlation_is_named() -> None:
 
 
 @pytest.mark.parametrize("pairs", [{"a": (0.1, 0.2), "b": (0.2, 0.3)}, {name: (0.0, ord(name)) for name in "abc"}])
-def test_correlation_of_too_few_or_equal_values_is_undefined(pairs: dict[str, tuple[float, float]]) -> None:
+def test_correlation_of_too_few_or_equal_values_is_undefined(pairs):
     assert correlation(pairs) is None

@@ -28,7 +28,7 @@ def built(page: str) -> str:
 
 
 @pytest.mark.long
-def test_the_page_has_the_help_of_every_command() -> None:
+def test_the_page_has_the_help_of_every_command():
     page, names = built("command_line.md"), list(command_names())
     lists = {"import": IMPORTERS, "export": EXPORTERS, "agents": ("list", "check"), "serve": ("openenv", "tasks")}
     assert names.count("") == 1
@@ -65,7 +65,7 @@ def keys_of(table: dict[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
             yield path, key
 
 
-def test_every_key_of_a_run_has_a_meaning_on_the_page() -> None:
+def test_every_key_of_a_run_has_a_meaning_on_the_page():
     preset = load_preset("tiny_cpu")
     model = msgspec.structs.replace(preset.model, path="some/model", lora=LoraConfig())
     whole: TrainConfig = msgspec.structs.replace(preset, model=model, reward=RewardConfig())

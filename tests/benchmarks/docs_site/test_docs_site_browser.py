@@ -1,7 +1,5 @@
 """The built site in Chromium, opened from its folder: search answers, nothing is asked of the network, phones fit."""
 
-from typing import Any
-
 import pytest
 
 from tests.oracles.browser import browser as browser
@@ -15,7 +13,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("name", ["index.html", "reference/env.html"])
-def test_search_finds_pages_of_a_site_that_is_opened_from_its_folder(browser: Any, name: str) -> None:
+def test_search_finds_pages_of_a_site_that_is_opened_from_its_folder(browser, name):
     requested: list[str] = []
     with browser.new_context(viewport={"width": 1280, "height": 800}) as context:
         page = context.new_page()
@@ -28,7 +26,7 @@ def test_search_finds_pages_of_a_site_that_is_opened_from_its_folder(browser: An
     assert all(url.startswith("file:") for url in requested)
 
 
-def test_wide_tables_and_help_do_not_widen_the_page_on_a_phone(browser: Any) -> None:
+def test_wide_tables_and_help_do_not_widen_the_page_on_a_phone(browser):
     with browser.new_context(viewport={"width": 390, "height": 844}) as context:
         page = context.new_page()
         for name in ("hyperparameters.html", "command_line.html"):

@@ -59,7 +59,7 @@ def configs() -> Iterator[tuple[str, Config, dict[str, str]]]:
                 yield record.name, run["config"], own_labels(run["config"])
 
 
-def test_rows_of_one_label_come_from_one_method() -> None:
+def test_rows_of_one_label_come_from_one_method():
     methods: dict[str, tuple[str, Any]] = {}
     for source, config, labels in configs():
         for label, phase in labels.items():
@@ -69,7 +69,7 @@ def test_rows_of_one_label_come_from_one_method() -> None:
     assert {"Shop-R1", "SFT", "GRPO, past rationales shown", "Shop-R1, SFT without past rationales"} < methods.keys()
 
 
-def test_rl_of_shop_r1_sees_no_past_rationales_and_its_sft_does() -> None:
+def test_rl_of_shop_r1_sees_no_past_rationales_and_its_sft_does():
     shown = {}
     for _, config, labels in configs():
         for label, phase in labels.items():

@@ -25,7 +25,7 @@ class Silent:
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folders(tmp_path_factory) -> Path:
     """One run on ten users for each thing that can differ; the plain one has an agent that fails at some steps."""
     parent = tmp_path_factory.mktemp("runs")
     store = demo_store_at(parent / "store", 40, seed=4)
@@ -55,9 +55,7 @@ def compare(folders: Path, second: str, *more: str) -> int:
 
 
 @pytest.mark.parametrize("name", ["reward", "metrics", "extraction", "context", "first_action", "sessions", "split"])
-def test_runs_that_differ_in_more_than_the_agent_are_refused(
-    name: str, folders: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_that_differ_in_more_than_the_agent_are_refused(name, folders, capsys):
     assert compare(folders, name) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
@@ -66,28 +64,22 @@ def test_runs_that_differ_in_more_than_the_agent_are_refused(
 
 
 @pytest.mark.parametrize("name", ["reward", "metrics", "extraction", "context"])
-def test_a_named_difference_is_allowed_and_printed(
-    name: str, folders: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_named_difference_is_allowed_and_printed(name, folders, capsys):
     assert compare(folders, name, "--across", name) == 0
     assert f"across {name}: " in capsys.readouterr().out
 
 
-def test_a_figure_that_an_agent_lacks_is_no_number_and_not_tested(
-    folders: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_figure_that_an_agent_lacks_is_no_number_and_not_tested(folders, capsys):
     assert compare(folders, "again", "--metrics", "nll", "exact_accuracy") == 0
     shown = capsys.readouterr().out
     assert "nan" not in shown and shown.count("no such metric") == 1
 
 
-def test_another_seed_is_no_other_question(folders: Path) -> None:
+def test_another_seed_is_no_other_question(folders):
     assert compare(folders, "again") == 0
 
 
-def test_an_agent_that_did_not_answer_all_is_refused_or_its_errors_are_misses(
-    folders: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_agent_that_did_not_answer_all_is_refused_or_its_errors_are_misses(folders, capsys):
     call = f"compare {folders}/plain silent majority".split()
     assert main(call) == 2
     assert "--with-errors" in capsys.readouterr().err
@@ -98,7 +90,7 @@ def test_an_agent_that_did_not_answer_all_is_refused_or_its_errors_are_misses(
     assert line[3].startswith("−")  # `majority` always leaves too, and is right where the other kept silent
 
 
-def test_the_p_is_adjusted_for_all_metrics_and_decides(folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_p_is_adjusted_for_all_metrics_and_decides(folders, capsys):
     found = compare_folder(Compare(folder=folders / "plain", first="silent", second="majority", with_errors=True))
     p_values = [one.difference.p_value for one in found if one.difference.p_value is not None]
     assert len(p_values) == len(found) == 4

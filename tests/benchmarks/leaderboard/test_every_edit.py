@@ -31,7 +31,7 @@ Path_ = tuple[str | int, ...]
 
 
 @pytest.fixture(scope="module")
-def folder(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(store_path, tmp_path_factory) -> Path:
     """A small leaderboard: an agent of ours with probabilities, one with a remark, one of somebody else's."""
     out = tmp_path_factory.mktemp("stranger") / "board"
     theirs = out.parent / "theirs.py"
@@ -148,9 +148,7 @@ def is_listed(edit: str) -> bool:
 
 
 @pytest.mark.parametrize("share", [0.015, pytest.param(1.0, marks=pytest.mark.slow)])
-def test_every_edit_is_reported_or_of_a_field_that_is_listed_as_unproven(
-    folder: Path, store_path: Path, tmp_path: Path, share: float
-) -> None:
+def test_every_edit_is_reported_or_of_a_field_that_is_listed_as_unproven(folder, store_path, tmp_path, share):
     copied = shutil.copytree(folder, tmp_path / "copied")
     store = SessionStore.open(store_path)
     assert not is_reported(copied, store)
@@ -158,6 +156,6 @@ def test_every_edit_is_reported_or_of_a_field_that_is_listed_as_unproven(
     assert [edit for edit in missed if not is_listed(edit)] == []
 
 
-def test_the_documentation_lists_what_is_unproven() -> None:
+def test_the_documentation_lists_what_is_unproven():
     page = (ROOT / "docs" / "leaderboards.md").read_text(encoding="utf-8")
     assert [name for name in UNPROVEN if f"`{name}`" not in page] == []

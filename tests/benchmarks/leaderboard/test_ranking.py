@@ -60,7 +60,7 @@ class Counts(AnsweringAgent):
 
 
 @pytest.fixture
-def flaky(tmp_path: Path) -> str:
+def flaky(tmp_path) -> str:
     (tmp_path / "flaky.py").write_text(FLAKY, encoding="utf-8")
     (tmp_path / "down").touch()
     return f"flaky={tmp_path}/flaky.py:Flaky"
@@ -70,9 +70,7 @@ def run_main(*arguments: str | Path) -> int:
     return main([str(argument) for argument in arguments])
 
 
-def test_a_user_s_agent_reads_whole_sessions_only_if_trusted_and_a_note_says_so(
-    planted_store: SessionStore, tmp_path: Path
-) -> None:
+def test_a_user_s_agent_reads_whole_sessions_only_if_trusted_and_a_note_says_so(planted_store, tmp_path):
     (tmp_path / "whole.py").write_text(WHOLE, encoding="utf-8")
     agent, board = f"{tmp_path}/whole.py:Counts", tmp_path / "board"
     call = ["--agents", f"mine={agent}", "--store", planted_store.path, "--out", board]
@@ -103,7 +101,7 @@ def by_label(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def finished(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(store_path, tmp_path_factory) -> Path:
     """A finished run; tests that change it take a copy."""
     out = tmp_path_factory.mktemp("runs") / "finished"
     agents = "random,majority,copy_match,oracle"
@@ -111,7 +109,7 @@ def finished(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     return out
 
 
-def test_a_third_party_agent_of_ten_lines_runs_through_the_real_command_line(store_path: Path, tmp_path: Path) -> None:
+def test_a_third_party_agent_of_ten_lines_runs_through_the_real_command_line(store_path, tmp_path):
     (tmp_path / "my_agent.py").write_text(TEN_LINES, encoding="utf-8")
     call = ["--agents", "random,my_agent.py:FirstLink", "as module=my_agent:FirstLink"]
     call += f"--store {store_path} --out out".split()
@@ -123,7 +121,7 @@ def test_a_third_party_agent_of_ten_lines_runs_through_the_real_command_line(sto
     assert "as module" in done.stdout
 
 
-def test_the_oracle_stands_above_the_rest_and_near_its_ceiling(finished: Path) -> None:
+def test_the_oracle_stands_above_the_rest_and_near_its_ceiling(finished):
     results = results_of(finished)
     exact = {entry["spec"]["label"]: entry["row"]["figures"]["exact_accuracy"] for entry in results["entries"]}
     assert max(exact, key=lambda label: exact[label]["value"]) == "oracle"
@@ -132,7 +130,7 @@ def test_the_oracle_stands_above_the_rest_and_near_its_ceiling(finished: Path) -
     assert exact["oracle"]["low"] <= best["figures"]["exact_accuracy"]["value"] <= exact["oracle"]["high"]
 
 
-def test_metrics_take_single_choices_behind_the_preset(copied: Path, store_path: Path) -> None:
+def test_metrics_take_single_choices_behind_the_preset(copied, store_path):
     call = ["--agents", "majority,copy_match", "--store", store_path, "--split", "all", "--out", copied]
     choices = "customer_r1,text=similar,mean=sessions,invalid=class,mix=690:677:512"
     before = by_label(copied)
@@ -149,7 +147,7 @@ def test_metrics_take_single_choices_behind_the_preset(copied: Path, store_path:
     assert run_main(*call, "--metrics", "mix=1:2") == 2
 
 
-def test_results_say_what_they_were_made_with(finished: Path, store_path: Path) -> None:
+def test_results_say_what_they_were_made_with(finished, store_path):
     results = results_of(finished)
     made = results["provenance"]
     manifest = read_json(store_path / "manifest.json")
@@ -163,7 +161,7 @@ def test_results_say_what_they_were_made_with(finished: Path, store_path: Path) 
     assert manifest["fingerprint"] in table
 
 
-def test_answered_steps_are_not_run_again(copied: Path, store_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_answered_steps_are_not_run_again(copied, store_path, capsys):
     call = ("--agents", "random,oracle", "--store", store_path, "--out", copied)
     assert run_main(*call) == 0
     assert "all steps were there: random, oracle" in capsys.readouterr().out
@@ -172,9 +170,7 @@ def test_answered_steps_are_not_run_again(copied: Path, store_path: Path, capsys
     assert all(entry["new_steps"] == entry["row"]["steps"] for entry in by_label(copied).values())
 
 
-def test_agents_with_one_type_of_action_or_no_readable_reply_are_remarked(
-    store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_agents_with_one_type_of_action_or_no_readable_reply_are_remarked(store_path, tmp_path, capsys):
     (tmp_path / "my.py").write_text("def talk(observation):\n    return 'I leave.'\n", encoding="utf-8")
     call = ("--agents", f"majority,oracle,talk={tmp_path}/my.py:talk", "--store", store_path, "--out", tmp_path)
     assert run_main(*call) == 0
@@ -191,16 +187,14 @@ def test_agents_with_one_type_of_action_or_no_readable_reply_are_remarked(
     "change",
     [("--seed", "1"), ("--split", "train", "--seed", "1"), ("--context.scope", "latest_step"), ("--first-action",)],
 )
-def test_steps_under_other_options_are_run(change: tuple[str, ...], copied: Path, store_path: Path) -> None:
+def test_steps_under_other_options_are_run(change, copied, store_path):
     call = ("--agents", "random", "--store", store_path, "--out", copied)
     split = () if "--split" in change else ("--split", "all")
     assert run_main(*call, *split, *change) == 0
     assert by_label(copied)["random"]["new_steps"] > 0
 
 
-def test_failed_steps_are_counted_and_they_alone_asked_again(
-    flaky: str, store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_failed_steps_are_counted_and_they_alone_asked_again(flaky, store_path, tmp_path, capsys):
     call = ("--agents", flaky, "--store", store_path, "--out", tmp_path / "out")
     assert run_main(*call) == 0
     assert "the first: AgentFailed: connection refused" in capsys.readouterr().out
@@ -216,15 +210,13 @@ def test_failed_steps_are_counted_and_they_alone_asked_again(
     assert int((tmp_path / "calls.txt").read_text()) == steps - 4
 
 
-def test_a_run_of_errors_alone_is_no_success(
-    flaky: str, store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_of_errors_alone_is_no_success(flaky, store_path, tmp_path, capsys):
     (tmp_path / "calls.txt").write_text("4", encoding="utf-8")
     assert run_main("--agents", f"{flaky},majority", "--store", store_path, "--out", tmp_path / "out") == 1
     assert "flaky: no reply at all of" in capsys.readouterr().out
 
 
-def test_a_ceiling_is_given_only_where_it_is_known(store_path: Path, tmp_path: Path) -> None:
+def test_a_ceiling_is_given_only_where_it_is_known(store_path, tmp_path):
     """With another's persona the shown policy is not the shopper's, and what the history tells of it is not counted.
 
     Nor does it say what is best where steps or typed texts count otherwise; calibration is not weighed either.
@@ -260,13 +252,13 @@ def test_a_ceiling_is_given_only_where_it_is_known(store_path: Path, tmp_path: P
     ],
 )
 def test_a_bad_call_is_one_line_and_exit_code_two(
-    arguments: str,
-    said: str,
-    store_path: Path,
-    finished: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    arguments,
+    said,
+    store_path,
+    finished,
+    tmp_path,
+    capsys,
+):
     call = shlex.split(arguments.format(store=store_path, run=finished))
     if call[0] == "--agents":
         call += ["--out", str(tmp_path / "out")]
@@ -276,9 +268,7 @@ def test_a_bad_call_is_one_line_and_exit_code_two(
     assert said in error
 
 
-def test_a_truncated_store_is_one_line_and_exit_code_two(
-    store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_truncated_store_is_one_line_and_exit_code_two(store_path, tmp_path, capsys):
     store = shutil.copytree(store_path, tmp_path / "cut")
     shard = next(store.rglob("shards/*.parquet"))
     shard.write_bytes(shard.read_bytes()[:-1000])
@@ -288,9 +278,7 @@ def test_a_truncated_store_is_one_line_and_exit_code_two(
     assert shard.name in error
 
 
-def test_records_that_were_cut_off_are_one_line_and_exit_code_two(
-    copied: Path, store_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_records_that_were_cut_off_are_one_line_and_exit_code_two(copied, store_path, capsys):
     records = copied / "agents" / "random" / "steps.jsonl"
     records.write_bytes(records.read_bytes()[:-20])
     assert run_main("compare", copied, "random", "oracle", "--store", store_path) == 2
@@ -298,7 +286,7 @@ def test_records_that_were_cut_off_are_one_line_and_exit_code_two(
     assert run_main("verify", copied, "--store", store_path) == 1
 
 
-def test_arguments_may_hold_escaped_commas_and_be_long(store_path: Path, tmp_path: Path) -> None:
+def test_arguments_may_hold_escaped_commas_and_be_long(store_path, tmp_path):
     (tmp_path / "said.py").write_text(
         "class Said:\n"
         "    def __init__(self, words, more=''): self.reply = ' '.join(words) + more\n"
@@ -315,7 +303,7 @@ def test_arguments_may_hold_escaped_commas_and_be_long(store_path: Path, tmp_pat
     assert {line["reply"] for line in lines} == {f"a,b c{long}"}
 
 
-def test_flags_that_do_not_fit_and_a_training_s_folder_are_exit_code_two(tmp_path: Path) -> None:
+def test_flags_that_do_not_fit_and_a_training_s_folder_are_exit_code_two(tmp_path):
     (tmp_path / "run.json").write_text("{}")
     for flags in (
         "--sessions 0",
@@ -327,9 +315,7 @@ def test_flags_that_do_not_fit_and_a_training_s_folder_are_exit_code_two(tmp_pat
         assert run_main("--agents", "random", "--out", tmp_path / "out", *flags.split()) == 2
 
 
-def test_a_label_is_no_markup_and_no_second_line(
-    store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_label_is_no_markup_and_no_second_line(store_path, tmp_path, capsys):
     label = "<img src=x onerror=alert(1)>|\n# Heading \x1b[31m [bold]"
     assert run_main("--agents", f"{label}=majority", "--store", store_path, "--out", tmp_path) == 0
     text = (tmp_path / "leaderboard.md").read_text(encoding="utf-8")

@@ -44,7 +44,7 @@ class Paid:
 
 
 @pytest.fixture
-def paid(tmp_path: Path) -> Path:
+def paid(tmp_path) -> Path:
     file = tmp_path / "paid.py"
     file.write_text(PAID, encoding="utf-8")
     return file
@@ -83,7 +83,7 @@ def started(paid: Path, store: Path, out: Path, *, calls_before: int) -> subproc
     return process
 
 
-def test_another_reward_metric_extraction_or_subset_asks_nothing(paid: Path, store_path: Path, tmp_path: Path) -> None:
+def test_another_reward_metric_extraction_or_subset_asks_nothing(paid, store_path, tmp_path):
     out = tmp_path / "out"
     first = rank(paid, store_path, out)
     asked = calls(paid)
@@ -108,7 +108,7 @@ def test_another_reward_metric_extraction_or_subset_asks_nothing(paid: Path, sto
     assert len(calls(paid)) == 2 * len(asked) + first["row"]["sessions"]
 
 
-def test_a_kill_in_the_middle_costs_at_most_the_replies_under_way(paid: Path, store_path: Path, tmp_path: Path) -> None:
+def test_a_kill_in_the_middle_costs_at_most_the_replies_under_way(paid, store_path, tmp_path):
     whole = rank(paid, store_path, tmp_path / "whole", arguments="?pause_s=0.01")
     steps = whole["row"]["steps"]
     paid.with_name("bill.txt").unlink()
@@ -122,9 +122,7 @@ def test_a_kill_in_the_middle_costs_at_most_the_replies_under_way(paid: Path, st
     assert resumed["row"] == whole["row"]
 
 
-def test_a_second_run_in_the_same_folder_is_refused_for_as_long_as_the_first_lives(
-    paid: Path, store_path: Path, tmp_path: Path
-) -> None:
+def test_a_second_run_in_the_same_folder_is_refused_for_as_long_as_the_first_lives(paid, store_path, tmp_path):
     out = tmp_path / "out"
     first = started(paid, store_path, out, calls_before=3)
     try:
@@ -144,9 +142,7 @@ def test_a_second_run_in_the_same_folder_is_refused_for_as_long_as_the_first_liv
 
 
 @pytest.mark.parametrize(("cut", "lost"), [(1, 0), (30, 1)])
-def test_a_torn_last_line_is_asked_again_alone(
-    paid: Path, store_path: Path, tmp_path: Path, cut: int, lost: int
-) -> None:
+def test_a_torn_last_line_is_asked_again_alone(paid, store_path, tmp_path, cut, lost):
     whole = rank(paid, store_path, tmp_path / "out")
     kept = kept_file(tmp_path)
     content = kept.read_bytes()
@@ -158,9 +154,7 @@ def test_a_torn_last_line_is_asked_again_alone(
 
 
 @pytest.mark.parametrize("change", [(), ("--seed", "7"), ("--fresh",)])
-def test_steps_under_other_conditions_are_moved_away(
-    paid: Path, store_path: Path, tmp_path: Path, change: tuple[str, ...]
-) -> None:
+def test_steps_under_other_conditions_are_moved_away(paid, store_path, tmp_path, change):
     whole = rank(paid, store_path, tmp_path / "out")
     kept = kept_file(tmp_path)
     content = kept.read_bytes()
@@ -170,7 +164,7 @@ def test_steps_under_other_conditions_are_moved_away(
     assert before.exists() == bool(change)
 
 
-def test_a_disk_that_is_full_is_one_line_and_exit_code_two(paid: Path, store_path: Path, tmp_path: Path) -> None:
+def test_a_disk_that_is_full_is_one_line_and_exit_code_two(paid, store_path, tmp_path):
     call = f"-B -m benchmarks.leaderboard --agents paid={paid}:Paid --store {store_path} --out {tmp_path / 'out'}"
     done = run_python(*call.split(), launcher=("bash", "-c", 'ulimit -f 8; exec "$0" "$@"'))
     assert done.returncode == 2, done.stderr
@@ -179,9 +173,7 @@ def test_a_disk_that_is_full_is_one_line_and_exit_code_two(paid: Path, store_pat
 
 
 @pytest.mark.parametrize("name", ["paid.py", "paid_words.py"])
-def test_kept_replies_from_before_an_edit_of_the_agent_or_a_helper_are_asked_again(
-    name: str, paid: Path, store_path: Path, tmp_path: Path
-) -> None:
+def test_kept_replies_from_before_an_edit_of_the_agent_or_a_helper_are_asked_again(name, paid, store_path, tmp_path):
     (tmp_path / "paid_words.py").touch()
     paid.write_text(f"import paid_words\n{PAID}", encoding="utf-8")
     first = rank(paid, store_path, tmp_path / "out")
@@ -191,9 +183,7 @@ def test_kept_replies_from_before_an_edit_of_the_agent_or_a_helper_are_asked_aga
     assert rank(paid, store_path, tmp_path / "out")["new_steps"] == first["row"]["steps"]
 
 
-def test_a_line_that_cannot_be_read_costs_its_own_step(
-    paid: Path, store_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_line_that_cannot_be_read_costs_its_own_step(paid, store_path, tmp_path, caplog):
     whole = rank(paid, store_path, tmp_path / "out")
     kept = kept_file(tmp_path)
     lines = kept.read_bytes().splitlines(keepends=True)

@@ -23,13 +23,13 @@ def rank(store: Path, out: Path, *agents: str) -> int:
 
 
 @pytest.fixture(scope="module")
-def whole(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(store_path, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("merge") / "Jürgen" / "whole"
     assert rank(store_path, out, *AGENTS) == 0
     return out
 
 
-def test_a_verified_run_is_recorded_without_paths(whole: Path, store_path: Path, tmp_path: Path) -> None:
+def test_a_verified_run_is_recorded_without_paths(whole, store_path, tmp_path):
     results = tmp_path / "results"
     call = f"submit {whole} baselines/small --results {results} --store {store_path}".split()
     assert main([*call, "--rerun", "3"]) == 0
@@ -43,9 +43,7 @@ def test_a_verified_run_is_recorded_without_paths(whole: Path, store_path: Path,
     assert (config["store"], config["out"]) == (store_path.name, whole.name)
 
 
-def test_an_entry_that_was_edited_is_not_recorded(
-    whole: Path, store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_entry_that_was_edited_is_not_recorded(whole, store_path, tmp_path, capsys):
     folder, results = shutil.copytree(whole, tmp_path / "edited"), tmp_path / "results"
     with edited_json(folder / "results.json") as content:
         content["entries"][1]["row"]["figures"]["exact_accuracy"]["value"] = 0.99
@@ -56,15 +54,13 @@ def test_an_entry_that_was_edited_is_not_recorded(
 
 
 @pytest.mark.parametrize("name", ["../elsewhere", "/elsewhere", "a//b", ".hidden", ""])
-def test_a_record_s_name_stays_within_the_results(name: str, whole: Path, store_path: Path, tmp_path: Path) -> None:
+def test_a_record_s_name_stays_within_the_results(name, whole, store_path, tmp_path):
     call = ["submit", str(whole), name, "--results", str(tmp_path / "results"), "--store", str(store_path)]
     assert main(call) == 2
     assert not (tmp_path / "results").exists()
 
 
-def test_an_agent_that_kept_silent_is_not_recorded(
-    store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_agent_that_kept_silent_is_not_recorded(store_path, tmp_path, capsys):
     (tmp_path / "refuses.py").write_text(REFUSES)
     out = tmp_path / "out"
     assert rank(store_path, out, f"silent={tmp_path / 'refuses.py'}:Refuses", "random") == 1

@@ -22,14 +22,14 @@ Record = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def finished(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(store_path, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "finished"
     assert main([*AGENTS, "--store", str(store_path), "--out", str(out)]) == 0
     return out
 
 
 @pytest.fixture
-def store(store_path: Path) -> SessionStore:
+def store(store_path) -> SessionStore:
     return SessionStore.open(store_path)
 
 
@@ -55,7 +55,7 @@ def wrong_as_error(line: Record) -> Record:
     return {"error": "AgentFailed: down", "reply": None} if line["step_index"] == 2 else {}
 
 
-def test_an_unedited_run_passes(finished: Path, store: SessionStore) -> None:
+def test_an_unedited_run_passes(finished, store):
     found = verify(finished, store, rerun=5)
     assert list(found) == [FOLDER, "majority", "random", "oracle"]
     assert not any(found.values())
@@ -63,7 +63,7 @@ def test_an_unedited_run_passes(finished: Path, store: SessionStore) -> None:
     assert main(f"verify {finished} --rerun 3 --store {store.path}".split()) == 0
 
 
-def test_remarks_of_an_agent_pass(store: SessionStore, tmp_path: Path) -> None:
+def test_remarks_of_an_agent_pass(store, tmp_path):
     out = tmp_path / "board"
     call = ["--agents", "mixture?agents=page_counts+ngram", "--store", str(store.path), "--out", str(out)]
     assert main(call) == 0
@@ -83,15 +83,13 @@ def test_remarks_of_an_agent_pass(store: SessionStore, tmp_path: Path) -> None:
         (lambda lines: [*lines, lines[1] | {"step_index": 40}], "entries.sha256: recorded"),
     ],
 )
-def test_edited_steps_are_found(
-    edit: Callable[[list[Record]], list[Record]], said: str, copied: Path, store: SessionStore
-) -> None:
+def test_edited_steps_are_found(edit, said, copied, store):
     edit_lines(steps_file(copied, "random"), edit)
     assert said in mismatches(copied, store, "random")
     assert main(f"verify {copied} --store {store.path}".split()) == 1
 
 
-def test_fewer_sessions_are_found_though_the_config_was_edited_too(copied: Path, store: SessionStore) -> None:
+def test_fewer_sessions_are_found_though_the_config_was_edited_too(copied, store):
     with edited_json(copied / "results.json") as results:
         results["config"]["sessions"] = 3
     found = verify(copied, store)[FOLDER]
@@ -109,14 +107,14 @@ def test_fewer_sessions_are_found_though_the_config_was_edited_too(copied: Path,
         ("entries.0.row.errors", 2, "row.errors: recorded 2, computed 0"),
     ],
 )
-def test_edited_results_are_found(path: str, value: Any, said: str, copied: Path, store: SessionStore) -> None:
+def test_edited_results_are_found(path, value, said, copied, store):
     with edited_json(copied / "results.json") as results:
         set_at(results, path, value)
     found = verify(copied, store)
     assert said in "\n".join(line for lines in found.values() for line in lines)
 
 
-def test_a_log_with_keys_that_configurations_no_longer_have_is_verified(copied: Path, store: SessionStore) -> None:
+def test_a_log_with_keys_that_configurations_no_longer_have_is_verified(copied, store):
     with edited_json(copied / "results.json") as results:
         for parent in (results, results["entries"][0], results["entries"][0]["identity"]):
             parent = parent.get("config", parent)
@@ -126,13 +124,13 @@ def test_a_log_with_keys_that_configurations_no_longer_have_is_verified(copied: 
     assert not any(verify(copied, store).values())
 
 
-def test_an_edited_table_is_found(copied: Path, store: SessionStore) -> None:
+def test_an_edited_table_is_found(copied, store):
     table = copied / "leaderboard.md"
     table.write_text(table.read_text(encoding="utf-8").replace("| majority |", "| majority of all |"), encoding="utf-8")
     assert "leaderboard.md" in mismatches(copied, store, FOLDER)
 
 
-def test_probabilities_that_are_no_distribution_are_errors(copied: Path, store: SessionStore, store_path: Path) -> None:
+def test_probabilities_that_are_no_distribution_are_errors(copied, store, store_path):
     def all_certain(line: Record) -> Record:
         return {"probabilities": [[action, 1.0] for action, _ in line["probabilities"]]}
 
@@ -142,16 +140,14 @@ def test_probabilities_that_are_no_distribution_are_errors(copied: Path, store: 
     assert "oracle (not ranked)" in (copied / "leaderboard.md").read_text(encoding="utf-8")
 
 
-def test_probabilities_that_were_taken_away_leave_errors_behind(copied: Path, store: SessionStore) -> None:
+def test_probabilities_that_were_taken_away_leave_errors_behind(copied, store):
     edit_lines(
         steps_file(copied, "oracle"), each(lambda line: {"probabilities": None} if line["step_index"] == 2 else {})
     )
     assert "the agent gave probabilities at other steps, and none here" in mismatches(copied, store, "oracle")
 
 
-def test_replies_edited_to_the_logged_ones_are_found_by_a_rerun_and_by_nothing_else(
-    copied: Path, store: SessionStore, store_path: Path
-) -> None:
+def test_replies_edited_to_the_logged_ones_are_found_by_a_rerun_and_by_nothing_else(copied, store, store_path):
     logged = {
         (session.session_id, index): format_reply("", reply_action(step.action))
         for session in store.sessions("test")
@@ -169,7 +165,7 @@ def test_replies_edited_to_the_logged_ones_are_found_by_a_rerun_and_by_nothing_e
     assert main(f"verify {copied} --rerun 5 --store {store.path}".split()) == 1
 
 
-def test_a_checkpoint_that_a_folder_names_is_run_only_if_it_is_trusted() -> None:
+def test_a_checkpoint_that_a_folder_names_is_run_only_if_it_is_trusted():
     spec = parse_spec("runs/theirs/sft")
     assert not may_run(spec, ())
     assert may_run(spec, ("runs/theirs/sft",))
@@ -178,16 +174,14 @@ def test_a_checkpoint_that_a_folder_names_is_run_only_if_it_is_trusted() -> None
     assert not may_run(parse_spec('random?extra={"a": "/b"}'), ())
 
 
-def test_records_of_other_scoring_are_not_taken_for_ours(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_records_of_other_scoring_are_not_taken_for_ours(copied, capsys):
     with edited_json(copied / "results.json") as results:
         results["versions"]["scoring"] = 1
     assert main(["verify", str(copied)]) == 2
     assert "'scoring': 1" in capsys.readouterr().err
 
 
-def test_code_that_is_not_what_gave_the_replies_is_found_by_asking_again_and_not_run(
-    tmp_path: Path, store: SessionStore
-) -> None:
+def test_code_that_is_not_what_gave_the_replies_is_found_by_asking_again_and_not_run(tmp_path, store):
     file, marker = tmp_path / "theirs.py", tmp_path / "ran"
     agent = "class A:\n    def reset(self, *, seed): pass\n    def act(self, observation): return 'x'\n"
     file.write_text(agent, encoding="utf-8")

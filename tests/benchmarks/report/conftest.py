@@ -54,7 +54,7 @@ class Hostile:
 
 
 @pytest.fixture(scope="session")
-def board(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def board(store_path, tmp_path_factory) -> Path:
     """Four scripted agents on the sixty sessions of `store_path`, with probabilities."""
     out = tmp_path_factory.mktemp("boards") / "demo"
     agents = ("random,majority,copy_match,oracle?temperature=0.6",)
@@ -65,7 +65,7 @@ def board(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def report(board: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def report(board, tmp_path_factory) -> Path:
     """The report on it."""
     out = tmp_path_factory.mktemp("reports") / "report.html"
     assert main([str(board), "--out", str(out)]) == 0
@@ -73,7 +73,7 @@ def report(board: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def hostile_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def hostile_report(tmp_path_factory) -> Path:
     """A report in which whatever a store, an agent or a user can name tries to break out."""
     folder = tmp_path_factory.mktemp("hostile")
     steps = (

@@ -25,7 +25,7 @@ SFT = [{"loss": 3.0}, {"loss": 2.0, "validation_exact": 0.5}]
 GRPO = [{"loss": 0.1, "exact": 0.5, "kl": 0.0, "tokens": 9.0}, {"loss": 0.2, "exact": 0.6, "validation_exact": 0.7}]
 
 
-def test_a_figure_has_a_row_for_each_phase_and_a_column_for_each_metric(tmp_path: Path) -> None:
+def test_a_figure_has_a_row_for_each_phase_and_a_column_for_each_metric(tmp_path):
     runs = [run_of(tmp_path / "a", {"warm up/1": SFT, "rl": GRPO}), run_of(tmp_path / "b", {"rl": GRPO[:1]})]
     figure = draw_curves(read_runs(runs))
     axes = figure.get_axes()
@@ -38,7 +38,7 @@ def test_a_figure_has_a_row_for_each_phase_and_a_column_for_each_metric(tmp_path
     assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
 
 
-def test_a_folder_without_a_step_is_refused_with_what_to_give(tmp_path: Path) -> None:
+def test_a_folder_without_a_step_is_refused_with_what_to_give(tmp_path):
     (tmp_path / "metrics.jsonl").write_text("")
     for folder in (tmp_path, tmp_path / "none"):
         with pytest.raises(BadConfig, match=rf"'{folder}'.* `shop-r1 train`"):

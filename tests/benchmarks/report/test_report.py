@@ -33,16 +33,14 @@ def text_of(report: Path) -> LexborHTMLParser:
     return LexborHTMLParser(report.read_text(encoding="utf-8"))
 
 
-def test_the_first_screen_tells_who_says_mostly_one_type_of_action(report: Path) -> None:
+def test_the_first_screen_tells_who_says_mostly_one_type_of_action(report):
     rows = text_of(report).css("table.ranked")[0].css("tbody tr th")
     told = {row.text(deep=False).strip(): [small.text() for small in row.css("small")] for row in rows}
     assert told["majority"] == ["mostly terminates"]
     assert [label for label, of in told.items() if "mostly terminates" in of] == ["majority"]
 
 
-def test_every_step_stands_in_the_viewer_with_each_agents_own_reply(
-    board: Path, report: Path, store_path: Path
-) -> None:
+def test_every_step_stands_in_the_viewer_with_each_agents_own_reply(board, report, store_path):
     blocks, store = blocks_of(report), SessionStore.open(store_path)
     labels = [agent["label"] for agent in blocks["index"]["agents"]]
     log = read_log(board)
@@ -66,7 +64,7 @@ def test_every_step_stands_in_the_viewer_with_each_agents_own_reply(
     assert seen == len(kept)
 
 
-def test_a_page_that_many_steps_show_is_kept_once_and_is_the_one_that_was_shown(report: Path, store_path: Path) -> None:
+def test_a_page_that_many_steps_show_is_kept_once_and_is_the_one_that_was_shown(report, store_path):
     blocks = blocks_of(report)
     firsts = blocks["index"]["first_pages"]
     pages = {
@@ -83,7 +81,7 @@ def test_a_page_that_many_steps_show_is_kept_once_and_is_the_one_that_was_shown(
             assert pages[shown["page"]] == page_view(step.page, demo_shop=True)
 
 
-def test_the_demo_shops_pages_look_like_the_shop_on_the_web_and_all_others_like_cards(store_path: Path) -> None:
+def test_the_demo_shops_pages_look_like_the_shop_on_the_web_and_all_others_like_cards(store_path):
     for session in SessionStore.open(store_path).sessions("test"):
         for step in session.steps:
             document = page_view(step.page, demo_shop=True)
@@ -96,7 +94,7 @@ def test_the_demo_shops_pages_look_like_the_shop_on_the_web_and_all_others_like_
     assert page_view(other, demo_shop=True) == page_document(other)  # the dressing would lose a button
 
 
-def test_baselines_are_known_by_what_they_are_and_not_by_their_label(board: Path) -> None:
+def test_baselines_are_known_by_what_they_are_and_not_by_their_label(board):
     evidence = read_evidence(board)
     assert evidence.baselines == set(evidence.labels)
     first, *others = evidence.log.entries
@@ -114,7 +112,7 @@ def test_baselines_are_known_by_what_they_are_and_not_by_their_label(board: Path
     assert kinds_of(msgspec.structs.replace(log, entries=[phase])) == {"Pointer": "fitted"}
 
 
-def test_nothing_in_the_file_points_outside_it(report: Path, hostile_report: Path) -> None:
+def test_nothing_in_the_file_points_outside_it(report, hostile_report):
     for one in (report, hostile_report):
         document = text_of(one)
         for node in document.css("*"):
@@ -126,7 +124,7 @@ def test_nothing_in_the_file_points_outside_it(report: Path, hostile_report: Pat
         assert "@import" not in document.css_first("style").text()
 
 
-def test_only_the_reports_own_script_may_run(report: Path, hostile_report: Path) -> None:
+def test_only_the_reports_own_script_may_run(report, hostile_report):
     for one in (report, hostile_report):
         scripts = [node for node in text_of(one).css("script") if node.attributes.get("type") != "text/plain"]
         (script,) = scripts
@@ -135,7 +133,7 @@ def test_only_the_reports_own_script_may_run(report: Path, hostile_report: Path)
         assert "default-src 'none'" in policy_of(one)
 
 
-def test_hostile_texts_are_shown_as_they_are_and_are_no_markup(hostile_report: Path) -> None:
+def test_hostile_texts_are_shown_as_they_are_and_are_no_markup(hostile_report):
     document = text_of(hostile_report)
     assert not document.css("[onerror], [onload], [onclick], main img, main iframe")
     told = " ".join(document.css_first("#rationales").text().split())
@@ -146,14 +144,14 @@ def test_hostile_texts_are_shown_as_they_are_and_are_no_markup(hostile_report: P
     assert blocks["people"][first["user"]]["text"] == HOSTILE
 
 
-def test_a_hostile_page_is_packed_without_what_could_act(hostile_report: Path) -> None:
+def test_a_hostile_page_is_packed_without_what_could_act(hostile_report):
     (pages,) = [value for name, value in blocks_of(hostile_report).items() if name.startswith("pages-")]
     for page in pages:
         document = LexborHTMLParser(page)
         assert not document.css("script, iframe, base, link, object, form, [href], [src], [onload], [onclick], [style]")
 
 
-def test_links_to_steps_name_steps_that_are_in_the_file(report: Path, hostile_report: Path) -> None:
+def test_links_to_steps_name_steps_that_are_in_the_file(report, hostile_report):
     for one in (report, hostile_report):
         index = blocks_of(one)["index"]
         known = {
@@ -166,9 +164,7 @@ def test_links_to_steps_name_steps_that_are_in_the_file(report: Path, hostile_re
         assert links <= known
 
 
-def test_a_store_that_is_another_now_is_refused(
-    board: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_store_that_is_another_now_is_refused(board, tmp_path, capsys):
     moved = tmp_path / "board"
     shutil.copytree(board, moved)
     other = demo_store_at(tmp_path / "other", 12, seed=9)
@@ -179,7 +175,7 @@ def test_a_store_that_is_another_now_is_refused(
     assert other.fingerprint in capsys.readouterr().err
 
 
-def test_the_viewer_says_when_agents_were_shown_another_persona(store_path: Path, tmp_path: Path, report: Path) -> None:
+def test_the_viewer_says_when_agents_were_shown_another_persona(store_path, tmp_path, report):
     config = LeaderboardConfig(
         agents=("random",),
         out=str(tmp_path),
@@ -208,9 +204,7 @@ class Failing:
 
 
 @pytest.mark.parametrize("others", [("majority",), ()])
-def test_agents_that_gave_no_reply_are_shown_unranked_with_their_errors(
-    others: tuple[str, ...], store_path: Path, tmp_path: Path
-) -> None:
+def test_agents_that_gave_no_reply_are_shown_unranked_with_their_errors(others, store_path, tmp_path):
     agent = tmp_path / "failing.py"
     agent.write_text(FAILING)
     agents = (f"some={agent}:Failing", f"none={agent}:Failing?always=true", *others)
@@ -243,9 +237,7 @@ def test_agents_that_gave_no_reply_are_shown_unranked_with_their_errors(
         "steps",
     ],
 )
-def test_figures_that_do_not_follow_from_the_steps_give_no_report(
-    forged: str, board: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_figures_that_do_not_follow_from_the_steps_give_no_report(forged, board, tmp_path, capsys):
     changed = shutil.copytree(board, tmp_path / "board")
     steps = changed / "agents" / "copy_match" / "steps.jsonl"
     with edited_json(changed / "results.json") as results:
@@ -259,7 +251,7 @@ def test_figures_that_do_not_follow_from_the_steps_give_no_report(
     assert not (changed / "report.html").exists()
 
 
-def test_sessions_that_do_not_fit_are_left_out_and_counted(board: Path) -> None:
+def test_sessions_that_do_not_fit_are_left_out_and_counted(board):
     evidence = read_evidence(board)
     judged = {label: judge(evidence, label) for label in evidence.labels}
     whole = session_data(evidence, judged, max_characters=10**8)
@@ -282,9 +274,7 @@ def test_sessions_that_do_not_fit_are_left_out_and_counted(board: Path) -> None:
         (["{board}", "--tabels", "x"], "--tabels"),
     ],
 )
-def test_a_wrong_call_gives_one_clear_line_and_exit_code_2(
-    words: list[str], said: str, board: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_call_gives_one_clear_line_and_exit_code_2(words, said, board, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main([word.format(tmp=tmp_path, board=board) for word in words]) == 2
     found = capsys.readouterr().err
@@ -292,7 +282,7 @@ def test_a_wrong_call_gives_one_clear_line_and_exit_code_2(
     assert "--tabels" in words or len(found.strip().splitlines()) == 1  # a wrong flag is explained by tyro's box
 
 
-def test_the_package_brings_every_file_of_the_page() -> None:
+def test_the_package_brings_every_file_of_the_page():
     root = Path(__file__).parents[3]
     patterns = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["*"]
     files = list((root / "benchmarks" / "report" / "templates").iterdir())

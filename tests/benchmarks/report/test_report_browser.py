@@ -85,7 +85,7 @@ Opens = Callable[..., Visit]
 
 
 @pytest.fixture
-def visit(browser: Any) -> Iterator[Opens]:
+def visit(browser) -> Iterator[Opens]:
     """Opens a report; at the end nothing may have been said on the console or asked of anybody."""
     visits: list[Visit] = []
 
@@ -104,7 +104,7 @@ def visit(browser: Any) -> Iterator[Opens]:
         one.page.context.close()
 
 
-def test_the_first_screen_says_who_predicts_best(report: Path, visit: Opens) -> None:
+def test_the_first_screen_says_who_predicts_best(report, visit):
     page = visit(report).page
     assert page.inner_text("h1").startswith("copy_match: ")
     assert not page.is_visible("#sessions")
@@ -112,7 +112,7 @@ def test_the_first_screen_says_who_predicts_best(report: Path, visit: Opens) -> 
     assert bottom["y"] + bottom["height"] < DESKTOP["height"]
 
 
-def test_a_link_to_a_step_opens_it_with_its_agent(report: Path, visit: Opens) -> None:
+def test_a_link_to_a_step_opens_it_with_its_agent(report, visit):
     blocks = blocks_of(report)
     session = blocks["index"]["sessions"][7]
     label = blocks["index"]["agents"][1]["label"]
@@ -128,7 +128,7 @@ def test_a_link_to_a_step_opens_it_with_its_agent(report: Path, visit: Opens) ->
     one.page.wait_for_selector("iframe.frame")
 
 
-def test_the_page_shows_the_logged_element_and_every_choice(report: Path, visit: Opens) -> None:
+def test_the_page_shows_the_logged_element_and_every_choice(report, visit):
     blocks = blocks_of(report)
     one = visit(report)
     checked = 0
@@ -150,7 +150,7 @@ def test_the_page_shows_the_logged_element_and_every_choice(report: Path, visit:
     assert checked > 20
 
 
-def test_the_first_mark_is_scrolled_into_view(visit: Opens, tmp_path: Path, long_report: Path) -> None:
+def test_the_first_mark_is_scrolled_into_view(visit, tmp_path, long_report):
     one = visit(long_report)
     one.go("#sessions")
     frame = one.frame()
@@ -161,7 +161,7 @@ def test_the_first_mark_is_scrolled_into_view(visit: Opens, tmp_path: Path, long
 
 
 @pytest.fixture(scope="module")
-def long_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def long_report(tmp_path_factory) -> Path:
     """A page whose logged element stands far down."""
     from replay_sessions.schema import Click, Session, Step  # noqa: PLC0415 - of this fixture alone
 
@@ -179,7 +179,7 @@ def long_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "b" / "report.html"
 
 
-def test_keys_walk_steps_sessions_and_matches(report: Path, visit: Opens) -> None:
+def test_keys_walk_steps_sessions_and_matches(report, visit):
     sessions = blocks_of(report)["index"]["sessions"]
     one = visit(report)
     page = one.page
@@ -218,7 +218,7 @@ def test_keys_walk_steps_sessions_and_matches(report: Path, visit: Opens) -> Non
     one.wait_for("!document.querySelector('#figures').hidden")
 
 
-def test_a_click_into_the_page_leaves_the_keys_where_they_were(report: Path, visit: Opens) -> None:
+def test_a_click_into_the_page_leaves_the_keys_where_they_were(report, visit):
     one = visit(report)
     one.page.keyboard.press("f")
     one.wait_for("document.title.endsWith('step 2')")
@@ -228,7 +228,7 @@ def test_a_click_into_the_page_leaves_the_keys_where_they_were(report: Path, vis
     one.wait_for("document.title.endsWith('step 3')")
 
 
-def test_only_compared_agents_are_listed_marked_and_able_to_disagree(report: Path, visit: Opens) -> None:
+def test_only_compared_agents_are_listed_marked_and_able_to_disagree(report, visit):
     one = visit(report)
     one.go("#sessions")
     one.page.wait_for_selector("iframe.frame")
@@ -246,7 +246,7 @@ def test_only_compared_agents_are_listed_marked_and_able_to_disagree(report: Pat
     one.wait_for("!document.querySelector('#count').textContent.startsWith('0 of')")
 
 
-def test_marks_cover_no_neighbour(report: Path, visit: Opens) -> None:
+def test_marks_cover_no_neighbour(report, visit):
     sessions = blocks_of(report)["index"]["sessions"][:4]
     one = visit(report)
     checked = 0
@@ -259,7 +259,7 @@ def test_marks_cover_no_neighbour(report: Path, visit: Opens) -> None:
     assert checked > 10
 
 
-def test_every_filter_leaves_the_steps_that_it_names(report: Path, visit: Opens) -> None:
+def test_every_filter_leaves_the_steps_that_it_names(report, visit):
     blocks = blocks_of(report)
     index = blocks["index"]
     codes = [outcome["code"] for outcome in index["outcomes"]]
@@ -306,7 +306,7 @@ def test_every_filter_leaves_the_steps_that_it_names(report: Path, visit: Opens)
     )
 
 
-def test_a_bar_of_the_first_screen_opens_its_steps(report: Path, visit: Opens) -> None:
+def test_a_bar_of_the_first_screen_opens_its_steps(report, visit):
     one = visit(report)
     one.page.click(".ranked .best .segment.other_element")
     one.page.wait_for_selector("iframe.frame")
@@ -316,7 +316,7 @@ def test_a_bar_of_the_first_screen_opens_its_steps(report: Path, visit: Opens) -
     assert one.page.locator("[data-outcome='other_element']:not(.faded) .said", has_text="copy_match").count() == 1
 
 
-def test_hostile_content_stays_in_its_frame(hostile_report: Path, visit: Opens) -> None:
+def test_hostile_content_stays_in_its_frame(hostile_report, visit):
     sessions = blocks_of(hostile_report)["index"]["sessions"]
     one = visit(hostile_report)
     page = one.page
@@ -342,7 +342,7 @@ def test_hostile_content_stays_in_its_frame(hostile_report: Path, visit: Opens) 
     one.wait_for("document.querySelector('#count').textContent.startsWith('6 of 6')")
 
 
-def test_a_phone_has_room_for_it(report: Path, visit: Opens) -> None:
+def test_a_phone_has_room_for_it(report, visit):
     one = visit(report, viewport=PHONE, has_touch=True, color_scheme="dark")
     assert one.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     one.go("#sessions")
@@ -355,7 +355,7 @@ def test_a_phone_has_room_for_it(report: Path, visit: Opens) -> None:
     assert not one.page.is_visible("#search")
 
 
-def test_light_and_dark_follow_the_system_and_the_button(report: Path, visit: Opens) -> None:
+def test_light_and_dark_follow_the_system_and_the_button(report, visit):
     colour = "getComputedStyle(document.body).backgroundColor"
     light, dark = visit(report, color_scheme="light").page, visit(report, color_scheme="dark").page
     assert (light.evaluate(colour), dark.evaluate(colour)) == ("rgb(255, 255, 255)", "rgb(20, 23, 26)")
@@ -363,7 +363,7 @@ def test_light_and_dark_follow_the_system_and_the_button(report: Path, visit: Op
     assert light.evaluate(colour) == "rgb(20, 23, 26)"
 
 
-def test_a_thousand_sessions_fit_and_open_at_once(tmp_path: Path, visit: Opens) -> None:
+def test_a_thousand_sessions_fit_and_open_at_once(tmp_path, visit):
     demo_store_at(tmp_path / "store", 1000, seed=3)
     agents = ("random,majority,copy_match,oracle T 0.6=oracle?temperature=0.6,oracle greedy=oracle?temperature=0",)
     run_leaderboard(

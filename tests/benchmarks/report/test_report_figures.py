@@ -30,12 +30,12 @@ UNKNOWN = {"type": "click", "name": ""}  # a click whose target was not logged
 def record(logged: dict[str, str], predicted: dict[str, str] | None, **more: object) -> StepRecord:
     return StepRecord(
         session_id="s", user_id="u", step_index=1, step_count=3, logged=logged, predicted=predicted, **more
-    )  # type: ignore[arg-type]
+    )
 
 
 def evidence_of(board: Path, records: list[StepRecord], **more: object) -> Evidence:
     """The board's, with one agent that has these records."""
-    return replace(read_evidence(board), records={"one": records}, **more)  # type: ignore[arg-type]
+    return replace(read_evidence(board), records={"one": records}, **more)
 
 
 @pytest.mark.parametrize(
@@ -58,21 +58,19 @@ def evidence_of(board: Path, records: list[StepRecord], **more: object) -> Evide
         (UNKNOWN, LEFT, "left_early"),
     ],
 )
-def test_each_way_to_be_wrong_has_its_name(
-    logged: dict[str, str], predicted: dict[str, str] | None, outcome: str, board: Path
-) -> None:
+def test_each_way_to_be_wrong_has_its_name(logged, predicted, outcome, board):
     (judged,) = judge(evidence_of(board, [record(logged, predicted)]), "one")
     assert judged.outcome == outcome
 
 
-def test_a_step_without_a_reply_is_neither_right_nor_wrong_in_a_way(board: Path) -> None:
+def test_a_step_without_a_reply_is_neither_right_nor_wrong_in_a_way(board):
     answered, failed = record(CLICK, CLICK), record(CLICK, None, error="TimeoutError")
     judged = judge(evidence_of(board, [failed, answered]), "one")
     assert [step.outcome for step in judged] == ["no_reply", "right"]
     assert judged[0].terms is None
 
 
-def test_shares_and_counts_of_steps_are_those_counted_by_hand(board: Path) -> None:
+def test_shares_and_counts_of_steps_are_those_counted_by_hand(board):
     records = [record(CLICK, CLICK), record(CLICK, LEFT), record(TYPED, CLICK), record(LEFT, None)]
     evidence = evidence_of(board, records)
     judged = {"one": judge(evidence, "one")}
@@ -96,7 +94,7 @@ def test_shares_and_counts_of_steps_are_those_counted_by_hand(board: Path) -> No
     ]
 
 
-def test_mean_terms_add_up_to_the_mean_reward_of_the_table(board: Path) -> None:
+def test_mean_terms_add_up_to_the_mean_reward_of_the_table(board):
     evidence = read_evidence(board)
     judged = {label: judge(evidence, label) for label in evidence.labels}
     totals = {row[0]: row[-1] for row in reward_terms(evidence, judged).rows}
@@ -149,7 +147,7 @@ def compared(
         ),
     ],
 )
-def test_the_first_sentences_follow_the_intervals(found: list[Comparison], said: list[str], board: Path) -> None:
+def test_the_first_sentences_follow_the_intervals(found, said, board):
     sentences = " ".join(headline(*made_up(board, found)))
     for part in [*said, "95% interval [58.0, 62.0]", "Of its 1 misses: clicked another element 100%."]:
         assert part in sentences
@@ -163,11 +161,11 @@ def test_the_first_sentences_follow_the_intervals(found: list[Comparison], said:
         ("prompting", "prompting", "first: 60.0% exact match."),
     ],
 )
-def test_the_title_names_the_best_baseline(first: str, second: str, said: str, board: Path) -> None:
+def test_the_title_names_the_best_baseline(first, second, said, board):
     assert headline(*made_up(board, [], first, second))[0] == said
 
 
-def test_a_title_without_a_significant_difference_says_so_and_nothing_is_bold(board: Path) -> None:
+def test_a_title_without_a_significant_difference_says_so_and_nothing_is_bold(board):
     for low, high, title_ends, bold in (
         (-0.08, -0.02, "match.", 1),
         (-0.08, 0.02, "match; not significantly above second.", 0),
@@ -177,7 +175,7 @@ def test_a_title_without_a_significant_difference_says_so_and_nothing_is_bold(bo
         assert paper_latex(evidence, found, chosen_columns(["exact_accuracy", "invalid_rate"])).count("textbf") == bold
 
 
-def test_the_page_says_how_steps_weigh_and_what_intervals_are_over(store_path: Path, tmp_path: Path) -> None:
+def test_the_page_says_how_steps_weigh_and_what_intervals_are_over(store_path, tmp_path):
     options = {"store": str(store_path), "split": "all", "metrics": "lu_2025", "cluster": "session"}
     rank(agents=["random,majority"], out=str(tmp_path), **options)
     assert main(f"{tmp_path} --out {tmp_path}/report.html".split()) == 0
@@ -204,7 +202,7 @@ def made_up(
     return evidence, found, {"first": [JudgedStep(record(CLICK, OTHER), "other_element", None)]}
 
 
-def test_csv_holds_the_figures_of_results_json_with_all_digits(board: Path, tmp_path: Path) -> None:
+def test_csv_holds_the_figures_of_results_json_with_all_digits(board, tmp_path):
     assert main(f"{board} --out {tmp_path}/r.html --tables {tmp_path}".split()) == 0
     rows = {row.label: row for row in read_log(board).rows}
     with (tmp_path / "ranking.csv").open(newline="") as file:
@@ -222,7 +220,7 @@ def test_csv_holds_the_figures_of_results_json_with_all_digits(board: Path, tmp_
         assert f"{table}.csv" in names
 
 
-def test_the_table_for_a_paper_has_chosen_columns_and_half_intervals(board: Path) -> None:
+def test_the_table_for_a_paper_has_chosen_columns_and_half_intervals(board):
     evidence = read_evidence(board)
     lines = paper_latex(evidence, [], chosen_columns(["exact_accuracy", "invalid_rate"])).splitlines()
     rows = {cells[0]: cells[1:] for line in lines if (cells := line.removesuffix(r" \\").split(" & "))[1:]}
@@ -240,7 +238,7 @@ def test_the_table_for_a_paper_has_chosen_columns_and_half_intervals(board: Path
         chosen_columns(["exact"])
 
 
-def test_a_reply_that_types_with_input_as_the_log_does_earns_in_the_report_what_it_is_ranked_by(tmp_path: Path) -> None:
+def test_a_reply_that_types_with_input_as_the_log_does_earns_in_the_report_what_it_is_ranked_by(tmp_path):
     step = Step(page="<input name='q'>", action=TypeAndSubmit(name="q", text="tea", submitted=False))
     with StoreWriter(tmp_path / "store", source="test") as writer:
         writer.write(Session(session_id="s", user_id="u", source="test", steps=(step, step)))

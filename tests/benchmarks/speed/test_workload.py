@@ -13,7 +13,7 @@ from shop_env.reward.matching import exact_match
 SESSIONS = [with_long_names(session) for session in generate_sessions(100, seed=0)]
 
 
-def test_product_names_are_long_and_every_logged_element_is_on_its_page() -> None:
+def test_product_names_are_long_and_every_logged_element_is_on_its_page():
     lengths = []
     for session in SESSIONS:
         for step in session.steps:
@@ -24,7 +24,7 @@ def test_product_names_are_long_and_every_logged_element_is_on_its_page() -> Non
     assert 26 <= sum(lengths) / len(lengths) <= 30  # the printed ShopCART page: 27.6
 
 
-def test_of_ten_replies_five_are_right_and_one_is_broken() -> None:
+def test_of_ten_replies_five_are_right_and_one_is_broken():
     kinds = Counter(
         _kind(step.action, reply)
         for session, replies in zip(SESSIONS, replies_to(SESSIONS), strict=True)

@@ -20,7 +20,7 @@ def totals(figures: list[float]) -> list[float]:
     return [float(STEPS @ exact / STEPS.sum()), float(STEPS @ of_type / STEPS.sum())]
 
 
-def test_table_3_adds_up_to_table_2_but_for_two_rows() -> None:
+def test_table_3_adds_up_to_table_2_but_for_two_rows():
     table2, table3 = published("shop_r1_table2"), published("shop_r1_table3")
     off = {
         key: totals(figures)
@@ -32,7 +32,7 @@ def test_table_3_adds_up_to_table_2_but_for_two_rows() -> None:
     assert off["zero-shot", "3B"] == pytest.approx([0.27, 14.80], abs=0.01)
 
 
-def test_always_terminating_explains_two_rows_of_table_4() -> None:
+def test_always_terminating_explains_two_rows_of_table_4():
     confusion = np.zeros((3, 4))  # logged types by predicted ones, an unreadable reply last
     confusion[:, 2] = STEPS
     share = 100 * STEPS[2] / STEPS.sum()
@@ -47,7 +47,7 @@ def test_always_terminating_explains_two_rows_of_table_4() -> None:
     assert table4["w/o reward scale", "3B"][0] > table4["w/o reward scale", "3B"][1]
 
 
-def test_the_least_f1_that_table_3_allows() -> None:
+def test_the_least_f1_that_table_3_allows():
     """Over a grid of what misses of each type were predicted as; unreadable replies only raise F1."""
     steps, shares = STEPS[:, None], np.indices((21, 21, 21)).reshape(3, -1) / 20
     table3 = published("shop_r1_table3")

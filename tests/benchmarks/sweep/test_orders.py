@@ -63,7 +63,7 @@ def around(value: float, reach: float) -> Any:
     return pytest.approx((value - reach, value + reach), rel=1e-4)
 
 
-def test_over_seeds_with_the_same_people_the_people_come_on_top() -> None:
+def test_over_seeds_with_the_same_people_the_people_come_on_top():
     some, even = records(*["++--"] * 3, *["+---"] * 6), records(*["+---"] * 9)
     found = difference(some, some, even, same_users=True)
     # Seeds: 1/3, 1/3 and 1/4, variance of the mean 1/1296. Users: SE² is 1/576, 1/576 and 0, on average 1/864.
@@ -72,31 +72,29 @@ def test_over_seeds_with_the_same_people_the_people_come_on_top() -> None:
     assert interval(difference(some, some, even)) == around(11 / 36, T_2 / 36)
 
 
-def test_a_figure_is_the_mean_over_seeds_and_nothing_leaves_its_range() -> None:
+def test_a_figure_is_the_mean_over_seeds_and_nothing_leaves_its_range():
     seeds = [records(*["++"] * 4, *["+-"] * 4), records(*["+-"] * 8)]
     found = exact(measured({"row": seeds[0]}, {"row": seeds[1]}))
     assert (found.value, found.by_seed) == (0.625, [0.75, 0.5])
-    assert found.low is not None and found.high is not None
     assert 0 < found.low < 0.01 and 0.99 < found.high < 1  # ±1.59 by the formula
     nothing = records(*["--"] * 8)
     apart = measured({"one": seeds[0], "other": nothing}, {"one": nothing, "other": nothing}).difference(
         "one", "other", "exact_accuracy"
     )
-    assert apart is not None
     assert (apart.value, apart.low, apart.high) == (0.375, -1.0, 1.0)
 
 
-def test_a_figure_that_a_seed_cannot_tell_is_none() -> None:
+def test_a_figure_that_a_seed_cannot_tell_is_none():
     found = measured({"row": records("++", "+-")}, {"row": records("+-", "+-")})
     assert found.figure("row", "exact_accuracy_terminate") is None
     assert found.difference("row", "row", "exact_accuracy_terminate") is None
 
 
-def test_one_person_gives_a_figure_without_an_interval() -> None:
+def test_one_person_gives_a_figure_without_an_interval():
     assert exact(measured({"row": records("++-+")})) == Pooled(value=0.75, low=None, high=None, by_seed=[0.75])
 
 
-def test_steps_without_a_reply_are_left_out_for_all_rows_and_counted() -> None:
+def test_steps_without_a_reply_are_left_out_for_all_rows_and_counted():
     found = measured({"row": records("+-+", "+!"), "sharp": records("+!!", "++")})
     assert exact(found).value == 1.0  # on the two steps that both answered
     assert exact(found, "sharp").value == 1.0
@@ -104,19 +102,19 @@ def test_steps_without_a_reply_are_left_out_for_all_rows_and_counted() -> None:
     assert (tested.steps, tested.left_out, tested.users, tested.sessions) == (2, 3, 2, 2)
 
 
-def test_people_count_once_where_all_seeds_have_the_same() -> None:
+def test_people_count_once_where_all_seeds_have_the_same():
     seeds = [{"row": records("+", "-")}] * 3
     assert measured(*seeds, same_users=True).tested().users == 2
 
 
-def test_rows_of_other_steps_are_refused() -> None:
+def test_rows_of_other_steps_are_refused():
     with pytest.raises(BadConfig, match="'one' and 'other' were not evaluated on the same steps: 1 steps"):
         measured({"one": records("++"), "other": records("+")})
     with pytest.raises(BadConfig, match="no step that every row answered"):
         measured({"one": records("+!"), "other": records("!+")})
 
 
-def test_share_predicted_minus_share_logged_of_a_type() -> None:
+def test_share_predicted_minus_share_logged_of_a_type():
     left = records("++", "++", predicted=LEAVE, logged=LEAVE)
     clicked = [msgspec.structs.replace(record, session_id=f"c{record.session_id}") for record in records("+-", "++")]
     malformed = msgspec.structs.replace(left[0], predicted=None)
@@ -124,7 +122,6 @@ def test_share_predicted_minus_share_logged_of_a_type() -> None:
 
     def value(name: str) -> float:
         pooled = found.figure("row", name)
-        assert pooled is not None
         return pooled.value
 
     assert (value("logged_share_terminate"), value("predicted_share_terminate")) == (0.5, 0.375)
@@ -150,7 +147,7 @@ def pooled(value: float, reach: float) -> Pooled:
         (Pooled(value=0.1, low=None, high=None, by_seed=[0.1]), 0.2, "not significant"),
     ],
 )
-def test_an_order_is_told_only_where_the_interval_tells_it(here: Pooled, published: float, said: str) -> None:
+def test_an_order_is_told_only_where_the_interval_tells_it(here, published, said):
     order = Order(metric="m", heading="m", first="a", second="b", here=here, published={"3B": published})
     assert order.verdict("3B") == said
 
@@ -164,7 +161,7 @@ def row(label: str, *published: float) -> RowSpec:
     return RowSpec(label=label, phase=label, published={"3B": list(published)} if published else {})
 
 
-def test_every_pair_of_published_rows_is_judged_and_only_what_differs_is_told_at_length() -> None:
+def test_every_pair_of_published_rows_is_judged_and_only_what_differs_is_told_at_length():
     users = 20
     found = measured(
         {
@@ -193,7 +190,7 @@ def test_every_pair_of_published_rows_is_judged_and_only_what_differs_is_told_at
     assert (compared.first, compared.second, compared.difference) == ("c", "x", 0.0)
 
 
-def test_a_signed_figure_is_judged_by_its_own_sign() -> None:
+def test_a_signed_figure_is_judged_by_its_own_sign():
     found = measured({"a": records(*["+-"] * 19, "--")})
     (judged,) = find_orders(table(row("a", -3.0), signed=True), found)
     assert judged.second is None
@@ -209,8 +206,6 @@ def test_a_signed_figure_is_judged_by_its_own_sign() -> None:
         ([RowSpec(label="a", phase="p", run="small")], [], "of run 'small'"),
     ],
 )
-def test_a_table_that_makes_no_sense_is_refused(
-    rows: list[RowSpec], compared: list[tuple[str, str]], said: str
-) -> None:
+def test_a_table_that_makes_no_sense_is_refused(rows, compared, said):
     with pytest.raises(BadConfig, match=said):
         table(*rows, compared=compared)

@@ -115,12 +115,12 @@ def columns_of(printed: str) -> dict[str, list[float]]:
 
 
 @pytest.fixture(params=toml_names(PAPERS))
-def table(request: pytest.FixtureRequest) -> Sweep:
+def table(request) -> Sweep:
     return load_sweep(request.param)
 
 
 @pytest.mark.parametrize(("name", "model"), PRINTED)
-def test_the_published_figures_are_those_that_the_papers_print(name: str, model: str) -> None:
+def test_the_published_figures_are_those_that_the_papers_print(name, model):
     rows = load_sweep(name).row
     kept = {row.label: row.published[model] for row in rows if model in row.published}
     printed = columns_of(PRINTED[name, model])
@@ -129,12 +129,12 @@ def test_the_published_figures_are_those_that_the_papers_print(name: str, model:
         assert kept[label] == pytest.approx(figures, nan_ok=True, abs=0), label
 
 
-def test_every_model_of_every_table_was_typed_twice() -> None:
+def test_every_model_of_every_table_was_typed_twice():
     models = {(name, model) for name in toml_names(PAPERS) for model in load_sweep(name).models}
     assert models == {*PRINTED, ("customer_r1_table7", "7B")}
 
 
-def test_the_counts_of_customer_r1_s_table_7_are_its_percentages() -> None:
+def test_the_counts_of_customer_r1_s_table_7_are_its_percentages():
     rows = {
         row.label: [row.share("7B", index) for index in range(4)]
         for row in load_sweep("customer_r1_table7").row
@@ -148,32 +148,32 @@ def test_the_counts_of_customer_r1_s_table_7_are_its_percentages() -> None:
         assert rows[kind][3] == (None if right is None else pytest.approx(right / logged, abs=0.0005)), kind
 
 
-def test_published_percentages_are_read_as_shares() -> None:
+def test_published_percentages_are_read_as_shares():
     row = next(row for row in load_sweep("shop_r1_figure2").row if row.label == "T 0.7")
     assert [row.share("3B", index) for index in range(3)] == pytest.approx([0.2863, 0.3630, 0.3025])
 
 
-def test_every_row_is_a_phase_that_exists(table: Sweep) -> None:
+def test_every_row_is_a_phase_that_exists(table):
     for run in table.run:
         phases = {row.phase for row in table.rows_of(run)}
         assert phases <= load_preset("tiny_cpu", run.rows_file, phases).phases.keys()
 
 
-def test_every_metric_exists(table: Sweep) -> None:
+def test_every_metric_exists(table):
     choices = metric_preset(table.metrics)
     for row in table.row:
         for name in row.metrics(table.column):
             assert TYPE_SHARES.get(name) or find_metric(name, choices)
 
 
-def test_rows_at_a_temperature_have_phases_that_are_tested_there(table: Sweep) -> None:
+def test_rows_at_a_temperature_have_phases_that_are_tested_there(table):
     phases = load_preset("tiny_cpu", table.run[0].rows_file).phases
     for row in table.row:
         if row.temperature is not None:
             assert row.temperature in phases[row.phase].temperatures
 
 
-def test_phases_of_one_name_are_one_in_all_tables_of_a_paper() -> None:
+def test_phases_of_one_name_are_one_in_all_tables_of_a_paper():
     """Else the second table's call would be refused."""
     found: dict[tuple[str, str], object] = {}
     for name in toml_names(PAPERS):
@@ -183,7 +183,7 @@ def test_phases_of_one_name_are_one_in_all_tables_of_a_paper() -> None:
                 assert found.setdefault((run.name, phase), trained_so) == trained_so, (name, phase)
 
 
-def test_the_docs_count_the_pairs_of_taught_rows_in_the_records() -> None:
+def test_the_docs_count_the_pairs_of_taught_rows_in_the_records():
     verdicts: dict[object, Verdict | None] = {}  # by phases and temperatures, because tables share pairs
     for name in toml_names(PAPERS):
         if name == "shop_r1_opera":  # has no record, because OPeRA cannot be fetched here
@@ -208,12 +208,12 @@ def test_the_docs_count_the_pairs_of_taught_rows_in_the_records() -> None:
     )
 
 
-def test_a_table_that_does_not_exist_is_told_with_the_near_one() -> None:
+def test_a_table_that_does_not_exist_is_told_with_the_near_one():
     with pytest.raises(BadConfig, match="Did you mean 'customer_r1_table"):
         load_sweep("customer_r1_table9")
 
 
-def test_where_the_log_has_kinds_of_click_their_agreement_is_said() -> None:
+def test_where_the_log_has_kinds_of_click_their_agreement_is_said():
     names = {"search_button": "search", "reviews.next": "review", "nav_bar.cart": "filter"}
     steps = [Step(page="", action=Click(name=name, click_type=kind)) for name, kind in names.items()]
     own, without = (
@@ -228,7 +228,7 @@ def test_where_the_log_has_kinds_of_click_their_agreement_is_said() -> None:
     assert notes[1] is None
 
 
-def test_rows_of_random_weights_that_no_sft_taught_are_left_out(tmp_path: Path) -> None:
+def test_rows_of_random_weights_that_no_sft_taught_are_left_out(tmp_path):
     table, options = load_sweep("shop_r1_table2"), SweepOptions(sweep="", out=tmp_path)
     remaining = without_untaught_rows(table, options)
     assert [row.label for row in table.row if row not in remaining.row] == ["zero-shot", "RL (binary)"]
@@ -240,7 +240,7 @@ def test_rows_of_random_weights_that_no_sft_taught_are_left_out(tmp_path: Path) 
         without_untaught_rows(only, options)
 
 
-def test_phases_of_the_tables_are_untaught_without_sft_alone() -> None:
+def test_phases_of_the_tables_are_untaught_without_sft_alone():
     tables = [load_preset("tiny_cpu", name) for name in rows_names()]
     untaught = {name for config in tables for name in config.phases if config.is_untaught(name)}
     assert untaught == {
@@ -250,15 +250,13 @@ def test_phases_of_the_tables_are_untaught_without_sft_alone() -> None:
 
 
 @pytest.mark.parametrize(("file", "phase"), [("untaught", "no_sft"), ("past_rationales", "shop_r1")])
-def test_a_study_of_rows_can_be_planned(
-    file: str, phase: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_study_of_rows_can_be_planned(file, phase, tmp_path, capsys):
     assert main([str(STUDIES / f"{file}.toml"), "--out", str(tmp_path), "--dry-run"]) == 0
     assert f"  {phase:<26} missing" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("file", ["real_shoppers", "language_model"])
-def test_a_study_compares_rows_that_its_run_makes(file: str) -> None:
+def test_a_study_compares_rows_that_its_run_makes(file):
     sweep = load_sweep(str(STUDIES / f"{file}.toml"))
     (run,) = sweep.run
     config = load_preset(run.preset, run.rows_file and str(STUDIES / Path(run.rows_file).name))

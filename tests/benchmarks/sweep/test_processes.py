@@ -45,9 +45,7 @@ def wait_for(path: Path) -> None:
 
 @pytest.mark.parametrize("stopping", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(("code", "told"), [(130, ""), (0, "stopped\n")])
-def test_a_stop_is_handed_on_once_and_waited_for_and_told_in_one_line(
-    stopping: signal.Signals, code: int, told: str, tmp_path: Path
-) -> None:
+def test_a_stop_is_handed_on_once_and_waited_for_and_told_in_one_line(stopping, code, told, tmp_path):
     there, saved = tmp_path / "there", tmp_path / "saved"
     child = CHILD.format(there=str(there), saved=str(saved), code=code)  # with 130 it has told so itself
     process = subprocess.Popen(

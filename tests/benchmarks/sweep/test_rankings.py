@@ -57,7 +57,7 @@ def exact(folder: Path, label: str) -> list[float]:
 
 
 @pytest.mark.long
-def test_a_row_is_the_mean_over_its_seeds_and_stands_in_one_table(store_path: Path, tmp_path: Path) -> None:
+def test_a_row_is_the_mean_over_its_seeds_and_stands_in_one_table(store_path, tmp_path):
     (tmp_path / "trained.py").write_text(TRAINED, encoding="utf-8")
     text = f"""
         seeds = [0, 2, 4]
@@ -80,7 +80,7 @@ def test_a_row_is_the_mean_over_its_seeds_and_stands_in_one_table(store_path: Pa
 
 @pytest.mark.long
 @pytest.mark.parametrize("second", [1, 2])
-def test_stores_of_each_seed_are_of_other_people_unless_they_share_some(second: int, tmp_path: Path) -> None:
+def test_stores_of_each_seed_are_of_other_people_unless_they_share_some(second, tmp_path):
     demo_store_at(tmp_path / "shop1", 150, seed=1)
     demo_store_at(tmp_path / "shop2", 158, seed=second)
     text = f"""
@@ -99,7 +99,7 @@ def test_stores_of_each_seed_are_of_other_people_unless_they_share_some(second: 
     assert (found["tested"]["users"], figure["high"] == high) == ((40, False) if second == 1 else (78, True))
 
 
-def test_calibration_is_the_mean_over_seeds_of_those_that_give_probabilities(store_path: Path, tmp_path: Path) -> None:
+def test_calibration_is_the_mean_over_seeds_of_those_that_give_probabilities(store_path, tmp_path):
     text = f"""
         seeds = [0, 1]
         store = "{store_path}"
@@ -123,9 +123,7 @@ def test_calibration_is_the_mean_over_seeds_of_those_that_give_probabilities(sto
 
 
 @pytest.mark.long
-def test_two_runs_of_the_same_steps_are_one_table_and_of_others_an_error(
-    store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_runs_of_the_same_steps_are_one_table_and_of_others_an_error(store_path, tmp_path, capsys):
     text = f"""
         seeds = [0]
         store = "{store_path}"
@@ -158,9 +156,7 @@ def with_notes(folder: Path, store: Path) -> Path:
     return written(folder, text)
 
 
-def test_each_comparison_is_printed_once_and_every_line_is_a_line(
-    store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_comparison_is_printed_once_and_every_line_is_a_line(store_path, tmp_path, capsys):
     run(with_notes(tmp_path, store_path))
     printed = capsys.readouterr().out
     assert "\ufffd" not in printed
@@ -188,9 +184,7 @@ def printed_in_a_terminal(words: list[str], width: int) -> list[str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("width", [80, 120])
-def test_a_terminal_shows_tables_within_its_width_and_lines_as_lines(
-    store_path: Path, tmp_path: Path, width: int
-) -> None:
+def test_a_terminal_shows_tables_within_its_width_and_lines_as_lines(store_path, tmp_path, width):
     words = ["-m", "benchmarks.sweep", str(with_notes(tmp_path, store_path)), "--out", str(tmp_path / "out")]
     lines = printed_in_a_terminal(words, width)
     assert "\ufffd" not in "".join(lines)
@@ -216,7 +210,7 @@ def test_a_terminal_shows_tables_within_its_width_and_lines_as_lines(
         ('[[run]]\npreset = "trial"\n[[run]]\nname = "x"\nagents = ["runs/seed{seed}/sft"]', "at 'runs/seed0/sft'"),
     ],
 )
-def test_a_wrong_file_is_an_error(text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_file_is_an_error(text, words, tmp_path, capsys):
     assert main([str(written(tmp_path, text)), "--out", str(tmp_path / "out")]) == 2
     assert words in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

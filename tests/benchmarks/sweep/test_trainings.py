@@ -60,7 +60,7 @@ def result(file: Path) -> Any:
 
 
 @pytest.fixture(scope="module")
-def figure_2(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def figure_2(store_path, tmp_path_factory) -> Path:
     """A finished figure 2 of one seed."""
     out = tmp_path_factory.mktemp("paper") / "out"
     with redirect_stdout(io.StringIO()) as told:
@@ -69,7 +69,7 @@ def figure_2(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     return out
 
 
-def test_a_table_stands_beside_the_paper_s_with_all_that_it_was_made_with(figure_2: Path, store_path: Path) -> None:
+def test_a_table_stands_beside_the_paper_s_with_all_that_it_was_made_with(figure_2, store_path):
     found = result(figure_2 / "shop_r1_figure2.json")
     (view,) = found["views"]
     assert [row["label"] for row in view["rows"]] == [f"T {number / 10:.1f}" for number in range(6, 13)]
@@ -88,9 +88,7 @@ def test_a_table_stands_beside_the_paper_s_with_all_that_it_was_made_with(figure
     assert [float(row["figure_1"]) for row in rows] == [row["figures"][0]["value"] for row in view["rows"]]
 
 
-def test_finished_phases_and_rows_are_not_run_again(
-    figure_2: Path, store_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_finished_phases_and_rows_are_not_run_again(figure_2, store_path, capsys):
     before = {file: file.stat().st_mtime_ns for file in (figure_2 / "shop_r1").rglob("*")}
     first = (figure_2 / "shop_r1_figure2.csv").read_bytes()
     assert main(words("shop_r1_figure2", store_path, figure_2)) == 0
@@ -113,17 +111,13 @@ def test_finished_phases_and_rows_are_not_run_again(
         (["--reward", "binary"], 'reward: "shop_r1", now "binary"'),
     ],
 )
-def test_a_run_of_other_flags_is_refused_with_what_differs(
-    more: list[str], said: str, figure_2: Path, store_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_of_other_flags_is_refused_with_what_differs(more, said, figure_2, store_path, capsys):
     assert main([*words("shop_r1_figure2", store_path, figure_2), *more]) == 2
     told = capsys.readouterr().err
     assert said in told and told.count("\n") == 1
 
 
-def test_a_run_at_which_another_call_is_at_work_is_left_alone(
-    figure_2: Path, store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_at_which_another_call_is_at_work_is_left_alone(figure_2, store_path, tmp_path, capsys):
     run = Path("shop_r1", "seed3")
     (tmp_path / run).mkdir(parents=True)
     shutil.copy(figure_2 / run / "run.json", tmp_path / run)
@@ -133,7 +127,7 @@ def test_a_run_at_which_another_call_is_at_work_is_left_alone(
     assert not (tmp_path / run / "phases.json").exists()
 
 
-def test_a_preset_s_own_store_is_used_and_a_demo_shop_for_each_seed_else(store_path: Path, tmp_path: Path) -> None:
+def test_a_preset_s_own_store_is_used_and_a_demo_shop_for_each_seed_else(store_path, tmp_path):
     preset = tmp_path / "mine.toml"
     preset.write_text(f'base = "tiny_cpu"\nstore = "{store_path}"\n')
     sweep, options = load_sweep("shop_r1_figure2"), SweepOptions(sweep="shop_r1_figure2", seeds=(1, 2), out=tmp_path)
@@ -156,9 +150,7 @@ def test_a_preset_s_own_store_is_used_and_a_demo_shop_for_each_seed_else(store_p
         (["customer_r1_table6", "--preset", "shop_r1_3b"], "none for preset 'shop_r1_3b'"),
     ],
 )
-def test_a_wrong_call_gives_a_clear_message_and_exit_code_2(
-    given: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_call_gives_a_clear_message_and_exit_code_2(given, said, tmp_path, capsys):
     at = given.index("--") if "--" in given else len(given)
     assert main([*given[:at], "--out", str(tmp_path / "out"), *given[at:]]) == 2
     assert said in capsys.readouterr().err
@@ -166,7 +158,7 @@ def test_a_wrong_call_gives_a_clear_message_and_exit_code_2(
 
 
 @pytest.mark.slow
-def test_stopped_and_shared_tables_end_as_undisturbed_ones(store_path: Path, tmp_path: Path) -> None:
+def test_stopped_and_shared_tables_end_as_undisturbed_ones(store_path, tmp_path):
     seeds = ("1", "2")
     straight, stopped = tmp_path / "straight", tmp_path / "stopped"
     made(words("shop_r1_table5", store_path, straight, seeds=seeds))
@@ -176,7 +168,6 @@ def test_stopped_and_shared_tables_end_as_undisturbed_ones(store_path: Path, tmp
         process = subprocess.Popen(
             command(words("shop_r1_table5", store_path, stopped, seeds=seeds)), stderr=subprocess.PIPE, text=True
         )
-        assert process.stderr is not None
         assert any("step" in line for line in iter(process.stderr.readline, ""))
         process.send_signal(stopping)
         _, said = process.communicate(timeout=120)
@@ -196,7 +187,7 @@ def test_stopped_and_shared_tables_end_as_undisturbed_ones(store_path: Path, tmp
 
 @pytest.mark.slow
 @pytest.mark.parametrize("table", [name for name in toml_names(PAPERS) if "figure" not in name])
-def test_every_table_is_made(table: str, store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_every_table_is_made(table, store_path, tmp_path_factory):
     out = tmp_path_factory.getbasetemp() / "all_tables"
     made(words(table, store_path, out))
     found = result(out / f"{table}.json")

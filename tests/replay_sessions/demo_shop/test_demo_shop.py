@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from replay_sessions.demo_shop import DemoShop, action_probabilities, generate_sessions, rationale_for
 from replay_sessions.demo_shop.catalogue import Product, draw_other_products
-from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.elements import find_elements
 from replay_sessions.schema import Action, Click, Session, Terminate, TypeAndSubmit
 from shop_env.observation import observe_session
@@ -27,25 +26,25 @@ def steps(sessions: list[Session]) -> Iterator[tuple[Any, Action]]:
             yield observation, step.action
 
 
-def test_a_session_depends_on_the_seed_and_its_number_alone() -> None:
+def test_a_session_depends_on_the_seed_and_its_number_alone():
     assert list(generate_sessions(3, seed=11)) == SESSIONS[:3]
     assert next(generate_sessions(1, seed=12)) != SESSIONS[0]
 
 
-def test_four_sessions_belong_to_a_user_with_one_persona() -> None:
+def test_four_sessions_belong_to_a_user_with_one_persona():
     for first in range(0, 40, 4):
         visits = SESSIONS[first : first + 4]
         assert len({session.user_id for session in visits}) == 1
         assert len({session.persona.text for session in visits if session.persona}) == 1
 
 
-def test_every_logged_target_is_an_element_of_the_page_shown() -> None:
+def test_every_logged_target_is_an_element_of_the_page_shown():
     for observation, action in steps(SESSIONS[:100]):
         if not isinstance(action, Terminate):
             assert action.name in {element.name for element in find_elements(observation["page"])}
 
 
-def test_every_session_begins_at_home_and_ends_with_a_purchase_or_by_leaving() -> None:
+def test_every_session_begins_at_home_and_ends_with_a_purchase_or_by_leaving():
     for session in SESSIONS:
         assert "<title>home</title>" in session.steps[0].page
         last = session.steps[-1].action
@@ -54,7 +53,7 @@ def test_every_session_begins_at_home_and_ends_with_a_purchase_or_by_leaving() -
         assert len(session.steps) <= 11
 
 
-def test_all_kinds_of_page_and_action_occur() -> None:
+def test_all_kinds_of_page_and_action_occur():
     titles = {
         step.page[step.page.index("<title>") + 7 : step.page.index("</title>")] for s in SESSIONS for step in s.steps
     }
@@ -62,7 +61,7 @@ def test_all_kinds_of_page_and_action_occur() -> None:
     assert {type(action) for _, action in steps(SESSIONS)} == {Click, TypeAndSubmit, Terminate}
 
 
-def test_probabilities_sum_to_one_likeliest_first_and_cover_what_was_logged() -> None:
+def test_probabilities_sum_to_one_likeliest_first_and_cover_what_was_logged():
     for observation, action in steps(SESSIONS[:100]):
         policy = action_probabilities(observation)
         assert sum(policy.values()) == pytest.approx(1)
@@ -70,7 +69,7 @@ def test_probabilities_sum_to_one_likeliest_first_and_cover_what_was_logged() ->
         assert policy[action] > 0
 
 
-def test_without_a_persona_the_policy_is_the_mean_over_all_kinds_of_shopper() -> None:
+def test_without_a_persona_the_policy_is_the_mean_over_all_kinds_of_shopper():
     observation = {**observe_session(SESSIONS[0], GOAL_SHOWN)[0], "persona": ""}
     policy = action_probabilities(observation)
     searching = sum(chance for action, chance in policy.items() if isinstance(action, TypeAndSubmit))
@@ -78,14 +77,14 @@ def test_without_a_persona_the_policy_is_the_mean_over_all_kinds_of_shopper() ->
 
 
 @pytest.mark.parametrize("page_size", ["small", "compact"])
-def test_a_rationale_is_a_function_of_its_page_and_action_so_it_cannot_tell_the_goal(page_size: PageSize) -> None:
+def test_a_rationale_is_a_function_of_its_page_and_action_so_it_cannot_tell_the_goal(page_size):
     for session in generate_sessions(200, seed=11, page_size=page_size):
         assert [step.rationale for step in session.steps] == [
             rationale_for(step.page, step.action) for step in session.steps
         ]
 
 
-def test_the_wanted_product_and_another_one_are_opened_with_the_same_rationale() -> None:
+def test_the_wanted_product_and_another_one_are_opened_with_the_same_rationale():
     opened = {
         step.rationale
         for session in SESSIONS
@@ -95,7 +94,7 @@ def test_the_wanted_product_and_another_one_are_opened_with_the_same_rationale()
     assert len(opened) == 1
 
 
-def test_a_wrong_product_on_the_page_stays_under_the_rewards_threshold() -> None:
+def test_a_wrong_product_on_the_page_stays_under_the_rewards_threshold():
     wanted = f"search_results.{'_'.join(WANTED)}.view_product"
     for product in draw_other_products(WANTED, 20, Random(0)):
         assert rouge_l(f"search_results.{'_'.join(product)}.view_product", wanted) < 0.75
@@ -103,7 +102,7 @@ def test_a_wrong_product_on_the_page_stays_under_the_rewards_threshold() -> None
 
 @given(st.lists(st.one_of(st.builds(Click, name=st.text()), st.builds(TypeAndSubmit, name=st.text(), text=st.text()))))
 @settings(max_examples=50, deadline=None)
-def test_the_shop_answers_any_action(actions: list[Action]) -> None:
+def test_the_shop_answers_any_action(actions):
     shop = DemoShop(Random(0), WANTED)
     for action in actions:
         shop.respond(action)
@@ -113,14 +112,14 @@ def test_the_shop_answers_any_action(actions: list[Action]) -> None:
 
 
 @pytest.mark.parametrize("field", ["page", "goal"])
-def test_a_page_or_goal_of_another_shop_is_a_clear_error(field: str) -> None:
+def test_a_page_or_goal_of_another_shop_is_a_clear_error(field):
     observation = {**observe_session(SESSIONS[0], GOAL_SHOWN)[0], field: "<p>something else</p>"}
     with pytest.raises(ValueError, match="demo shop"):
         action_probabilities(observation)
 
 
 @pytest.mark.parametrize("hidden", [(), ("goal",), ("persona",), ("goal", "persona")])
-def test_probabilities_average_over_the_hidden_goal_and_persona(hidden: tuple[str, ...]) -> None:
+def test_probabilities_average_over_the_hidden_goal_and_persona(hidden):
     """The likeliest action is right as often as its probability says, and less often than where all is shown."""
     hits = expected = variance = known = 0.0
     for session in SESSIONS[:150]:
@@ -135,6 +134,6 @@ def test_probabilities_average_over_the_hidden_goal_and_persona(hidden: tuple[st
     assert expected < known or not hidden
 
 
-def test_a_goal_that_no_page_tells_is_a_clear_error() -> None:
+def test_a_goal_that_no_page_tells_is_a_clear_error():
     with pytest.raises(ValueError, match="hidden"):
         action_probabilities(observe_session(SESSIONS[0])[0])

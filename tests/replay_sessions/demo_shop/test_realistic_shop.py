@@ -54,7 +54,7 @@ def shown_prices(page: str) -> dict[str, str]:
     return dict(cards + lines)
 
 
-def test_an_article_costs_the_same_wherever_and_whenever_it_is_shown() -> None:
+def test_an_article_costs_the_same_wherever_and_whenever_it_is_shown():
     prices: dict[str, set[str]] = {}
     for step in (step for session in SESSIONS for step in session.steps):
         for title, price in shown_prices(step.page).items():
@@ -63,7 +63,7 @@ def test_an_article_costs_the_same_wherever_and_whenever_it_is_shown() -> None:
     assert {len(found) for found in prices.values()} == {1}
 
 
-def test_the_catalogue_has_thirty_of_each_kind_and_no_two_of_a_kind_share_a_brand_or_a_style() -> None:
+def test_the_catalogue_has_thirty_of_each_kind_and_no_two_of_a_kind_share_a_brand_or_a_style():
     assert Counter(one.product.noun for one in articles().values()) == Counter(
         dict.fromkeys({one.product.noun for one in articles().values()}, 30)
     )
@@ -74,7 +74,7 @@ def test_the_catalogue_has_thirty_of_each_kind_and_no_two_of_a_kind_share_a_bran
     assert 0.02 < sum(not one.in_stock for one in articles().values()) / 720 < 0.15
 
 
-def test_a_search_shows_what_was_typed_and_not_what_the_shopper_wants() -> None:
+def test_a_search_shows_what_was_typed_and_not_what_the_shopper_wants():
     """A query for another kind of article shows that kind, whoever asks."""
     wanted = kind_of("tent")[7].product
     shop = RealisticShop()
@@ -84,7 +84,7 @@ def test_a_search_shows_what_was_typed_and_not_what_the_shopper_wants() -> None:
     assert all(offer.title.endswith("Tent") for offer in offers)
 
 
-def test_search_forgives_a_letter_in_long_words_and_nothing_in_short_ones() -> None:
+def test_search_forgives_a_letter_in_long_words_and_nothing_in_short_ones():
     assert {one.product.noun for one in find_articles(misspell("lantern"), "relevance")} == {"lantern"}
     assert find_articles(misspell("tent"), "relevance") == ()
     assert find_articles("no such thing", "relevance") == ()
@@ -101,13 +101,13 @@ def test_search_forgives_a_letter_in_long_words_and_nothing_in_short_ones() -> N
         ("rating", lambda one: -one.rating),
     ],
 )
-def test_equal_matches_stand_in_the_order_of_the_shop(order: Any, key: Any) -> None:
+def test_equal_matches_stand_in_the_order_of_the_shop(order, key):
     found = find_articles("kettle", order)
     assert len(found) == 30
     assert [key(one) for one in found] == sorted(key(one) for one in found)
 
 
-def test_refinements_leave_what_fits_them_and_say_that_they_are_set() -> None:
+def test_refinements_leave_what_fits_them_and_say_that_they_are_set():
     shop = RealisticShop()
     shop.respond(TypeAndSubmit(name=SEARCH, text="kettle"))
     band = next(name for name in read_view(seen(shop.page, goal="", persona="")).refinements if "price" in name)
@@ -121,7 +121,7 @@ def test_refinements_leave_what_fits_them_and_say_that_they_are_set() -> None:
     assert {offer.price_cents < limit for offer in view.offers} == {True}
 
 
-def test_a_cart_adds_up_with_shipping() -> None:
+def test_a_cart_adds_up_with_shipping():
     shop = RealisticShop()
     one, other = (next(article for article in kind_of(noun) if article.in_stock) for noun in ("kettle", "tent"))
     for article in (one, other):
@@ -135,7 +135,7 @@ def test_a_cart_adds_up_with_shipping() -> None:
     assert (shop.outcome, shop.revenue_cents) == ("purchase", other.price_cents)
 
 
-def test_articles_out_of_stock_cannot_be_bought() -> None:
+def test_articles_out_of_stock_cannot_be_bought():
     gone = next(one for one in articles().values() if not one.in_stock)
     shop = RealisticShop()
     for name in (f"search_results.{gone.slug}.view_product", "product.buy_now", "product.add_to_cart"):
@@ -144,7 +144,7 @@ def test_articles_out_of_stock_cannot_be_bought() -> None:
     assert "Cart (0)" in shop.page
 
 
-def test_the_probabilities_are_those_of_the_formula_for_two_offers() -> None:
+def test_the_probabilities_are_those_of_the_formula_for_two_offers():
     """By hand: a page of two kettles, a fair and careful, patient shopper with a budget of $40, at step 1."""
     card = (
         '<section><a name="search_results.{slug}.view_product">{title}</a>{badge}'
@@ -169,7 +169,7 @@ def test_the_probabilities_are_those_of_the_formula_for_two_offers() -> None:
     assert by_name == pytest.approx({name: math.exp(value) / total for name, value in values.items()})
 
 
-def test_everything_that_a_shopper_may_do_can_be_done_on_the_page() -> None:
+def test_everything_that_a_shopper_may_do_can_be_done_on_the_page():
     for session in SESSIONS[:60]:
         for observation, step in zip(observe_session(session, GOAL_SHOWN), session.steps, strict=True):
             names = {element.name for element in find_elements(step.page)}
@@ -181,7 +181,7 @@ def test_everything_that_a_shopper_may_do_can_be_done_on_the_page() -> None:
                 assert rationale_for(step.page, action).endswith(".")
 
 
-def test_shoppers_search_again_compare_refine_read_come_back_and_buy_two_things() -> None:
+def test_shoppers_search_again_compare_refine_read_come_back_and_buy_two_things():
     names = Counter(getattr(action, "name", "") for session in SESSIONS for action in actions(session))
     texts = [action.text for session in SESSIONS for action in actions(session) if isinstance(action, TypeAndSubmit)]
     for start in ("pagination.next", "refinements.price", "refinements.customer", "product.reviews", "product.back"):
@@ -193,7 +193,7 @@ def test_shoppers_search_again_compare_refine_read_come_back_and_buy_two_things(
     assert any(len(parse_need(session.goal or "").nouns) == 2 for session in SESSIONS)
 
 
-def test_unknown_persona_is_the_mean_of_all() -> None:
+def test_unknown_persona_is_the_mean_of_all():
     observation = dict(next(iter(observe_session(SESSIONS[0], GOAL_SHOWN))))
     of_each = [action_probabilities(observation | {"persona": persona.text}) for persona in PERSONAS]
     mean = action_probabilities(observation | {"persona": "somebody"})
@@ -201,14 +201,14 @@ def test_unknown_persona_is_the_mean_of_all() -> None:
         assert probability == pytest.approx(sum(one.get(action, 0) for one in of_each) / len(PERSONAS))
 
 
-def test_needs_are_read_as_they_are_written() -> None:
+def test_needs_are_read_as_they_are_written():
     random = Random(1)
     for _ in range(300):
         need = draw_need(random)
         assert parse_need(need.text()) == need
 
 
-def test_page_size_changes_no_choice() -> None:
+def test_page_size_changes_no_choice():
     surrounded = list(generate_sessions(20, seed=5, page_size="realistic"))
     assert [actions(session) for session in surrounded] == [actions(session) for session in SESSIONS[:20]]
     for step in surrounded[0].steps:
@@ -216,14 +216,14 @@ def test_page_size_changes_no_choice() -> None:
         assert 80_000 < len(step.page) < 150_000
 
 
-def test_another_wording_alone_changes_no_choice() -> None:
+def test_another_wording_alone_changes_no_choice():
     placebo = list(generate_sessions(60, seed=5, page_size="compact", variant=VARIANTS["placebo"]))
     assert [actions(session) for session in placebo] == [actions(session) for session in SESSIONS[:60]]
     assert placebo[0].steps[1].page != SESSIONS[0].steps[1].page
 
 
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name != "placebo"])
-def test_the_same_visit_differs_from_where_a_variant_shows(name: str) -> None:
+def test_the_same_visit_differs_from_where_a_variant_shows(name):
     """Until a page is another, every choice is the same: visits to two variants are pairs."""
     changed = list(generate_sessions(60, seed=5, page_size="compact", variant=VARIANTS[name]))
     differing = 0
@@ -247,12 +247,12 @@ def test_the_same_visit_differs_from_where_a_variant_shows(name: str) -> None:
         ({"shipping_cents": -1}, "shipping_cents is -1"),
     ],
 )
-def test_a_variant_that_cannot_be_is_refused(values: dict[str, Any], said: str) -> None:
+def test_a_variant_that_cannot_be_is_refused(values, said):
     with pytest.raises(BadConfig, match=said):
         ShopVariant(**values)
 
 
-def test_the_small_shop_has_no_variants() -> None:
+def test_the_small_shop_has_no_variants():
     with pytest.raises(BadConfig, match="has no variants"):
         ShopVisit(0, 0, "small", VARIANTS["price"])
 
@@ -269,7 +269,7 @@ CLICKS = st.builds(Click, name=NAMES | st.text())
 
 @given(st.lists(CLICKS | st.builds(TypeAndSubmit, name=st.just(SEARCH), text=st.text())))
 @settings(max_examples=150, deadline=None)
-def test_the_shop_answers_any_action_with_a_page_that_can_be_read(done: list[Action]) -> None:
+def test_the_shop_answers_any_action_with_a_page_that_can_be_read(done):
     shop = RealisticShop(ShopVariant(checkout_page=True))
     for action in done:
         if shop.outcome is None:

@@ -24,7 +24,7 @@ def taste(utility: UtilityName, budget: float = 2 * USUAL, goal: str = "") -> Ta
     return Taste(utility, TRAITS, goal, budget)
 
 
-def test_values_by_hand() -> None:
+def test_values_by_hand():
     # own: 1.4 for a price of once the budget, 3 times that for what lies above it; 2 for each star above four
     assert taste("own").value(offer(2 * USUAL, 4.5)) == pytest.approx(-1.4 + 2 * 0.5)
     assert taste("own").value(offer(3 * USUAL, None)) == pytest.approx(-1.4 * (1.5 + 3 * 0.5))
@@ -50,7 +50,7 @@ def goal_without_a_favourite() -> str:
 
 
 @pytest.mark.parametrize(("utility", "efforts"), [("own", [0, 0.25, 1, 1.25]), ("reference", [0, 0, 2.5, 2.5])])
-def test_effort_grows_with_the_rank_of_an_offer(utility: UtilityName, efforts: list[float]) -> None:
+def test_effort_grows_with_the_rank_of_an_offer(utility, efforts):
     assert [taste(utility).effort(rank) for rank in (0, 1, 4, 5)] == efforts
 
 
@@ -60,7 +60,7 @@ def count_purchases(sessions: list[Session]) -> int:
 
 
 @pytest.mark.long
-def test_where_dearer_goods_are_better_the_cheapest_first_sells_less() -> None:
+def test_where_dearer_goods_are_better_the_cheapest_first_sells_less():
     def sell(utility: UtilityName, **change: Any) -> int:
         return count_purchases(list(generate_sessions(240, 5, "compact", ShopVariant(**change), utility)))
 

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 
 from replay_sessions.__main__ import main
@@ -10,7 +8,7 @@ from tests.demo_stores import demo_store_at
 minari = pytest.importorskip("minari", reason="needs the extra minari")
 
 
-def test_episodes_load_replay_and_earn_the_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_episodes_load_replay_and_earn_the_most(tmp_path, monkeypatch):
     store = demo_store_at(tmp_path / "my kettles", 12, seed=0)
     words = ["export", "minari", str(store.path), "--out", str(tmp_path / "datasets")]
     assert main(words) == 0

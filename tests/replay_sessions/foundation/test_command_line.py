@@ -24,7 +24,7 @@ def write_log(path: Path, count: int = 4) -> Path:
     return path
 
 
-def test_generate_makes_the_same_store_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_generate_makes_the_same_store_twice(tmp_path, capsys):
     for name in ("a", "b"):
         assert run("generate", "--sessions", "8", "--seed", "3", "--out", tmp_path / name) == 0
     stores = [SessionStore.open(tmp_path / name) for name in ("a", "b")]
@@ -33,7 +33,7 @@ def test_generate_makes_the_same_store_twice(tmp_path: Path, capsys: pytest.Capt
     assert "8 sessions of 2 users" in capsys.readouterr().out
 
 
-def test_import_tells_what_came_in_and_what_did_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_import_tells_what_came_in_and_what_did_not(tmp_path, capsys):
     log = write_log(tmp_path / "log.jsonl")
     with log.open("a") as file:
         file.write("{broken\n")
@@ -44,7 +44,7 @@ def test_import_tells_what_came_in_and_what_did_not(tmp_path: Path, capsys: pyte
     assert "warning: no session is in" in told
 
 
-def test_show_a_store_a_session_a_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_a_store_a_session_a_step(tmp_path, capsys):
     run("import", "jsonl", write_log(tmp_path / "log.jsonl", 30), "--out", tmp_path / "store")
     capsys.readouterr()
     assert run("show", tmp_path / "store") == 0
@@ -61,7 +61,7 @@ def test_show_a_store_a_session_a_step(tmp_path: Path, capsys: pytest.CaptureFix
     assert "2 elements" in told
 
 
-def test_show_a_page_simplified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_a_page_simplified(tmp_path, capsys):
     raw = tmp_path / "page.html.gz"
     raw.write_bytes(
         gzip.compress(b"<html><body><script>x()</script><a name=logged.name href=/cart>Cart</a></body></html>")
@@ -86,9 +86,7 @@ WRONG_CALLS = [
 
 
 @pytest.mark.parametrize(("words", "told"), WRONG_CALLS)
-def test_a_wrong_call_is_one_line_and_exit_code_2(
-    words: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_call_is_one_line_and_exit_code_2(words, told, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SHOP_R1_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("replay_sessions.demo_shop.visits.DEMO_SESSIONS", 2)
@@ -109,16 +107,14 @@ WRONG_FLAGS = [
 
 
 @pytest.mark.parametrize(("words", "named"), WRONG_FLAGS)
-def test_a_wrong_flag_is_named_with_what_was_expected(
-    words: str, named: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_flag_is_named_with_what_was_expected(words, named, capsys):
     assert run("generate", *words.split()) == 2
     out, error = capsys.readouterr()
     assert not out
     assert all(name in error for name in [*named, "generate --help"])
 
 
-def test_program_alone_lists_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
+def test_program_alone_lists_its_commands(capsys):
     assert run() == 2
     assert "\n  import  " in capsys.readouterr().out
 
@@ -130,7 +126,7 @@ def refuse(error: BaseException) -> Callable[[], int]:
     return body
 
 
-def test_errors_of_the_system_are_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_of_the_system_are_one_line(monkeypatch, capsys):
     monkeypatch.setenv("SHOP_R1_CACHE", "/closed/cache")
     for error, named in (
         (PermissionError(errno.EACCES, "Permission denied", "/closed/run"), "'/closed/run' (Permission denied)"),
@@ -145,7 +141,7 @@ def test_errors_of_the_system_are_one_line(monkeypatch: pytest.MonkeyPatch, caps
         assert (line.startswith("error: "), line.count("\n")) == (True, 1)
 
 
-def test_exit_codes_of_what_ends_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_exit_codes_of_what_ends_a_command(capsys):
     assert run_command(lambda: None) == 0
     assert run_command(lambda: 1) == 1
     assert run_command(refuse(KeyboardInterrupt("what is done stays"))) == 130
@@ -154,7 +150,7 @@ def test_exit_codes_of_what_ends_a_command(capsys: pytest.CaptureFixture[str]) -
         run_command(refuse(ZeroDivisionError()))
 
 
-def test_a_store_is_not_overwritten_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_store_is_not_overwritten_unasked(tmp_path, capsys):
     words = ("generate", "--sessions", "4", "--out", tmp_path / "store")
     assert run(*words) == 0
     assert run(*words) == 2
@@ -162,7 +158,7 @@ def test_a_store_is_not_overwritten_unasked(tmp_path: Path, capsys: pytest.Captu
     assert run(*words, "--overwrite") == 0
 
 
-def test_the_commands_in_processes_of_their_own_without_utf_8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands_in_processes_of_their_own_without_utf_8(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     store = tmp_path / "größe −3"
     made = run_python("-m", "replay_sessions", "generate", "--sessions", "4", "--out", store)
@@ -216,7 +212,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     kind: Annotated[Nameless, tyro.conf.arg(name="")] = Nameless()
 
 
-def test_short_help_has_a_line_for_each_own_flag(capsys: pytest.CaptureFixture[str]) -> None:
+def test_short_help_has_a_line_for_each_own_flag(capsys):
     with pytest.raises(SystemExit):
         parse_options(Options, ["--help"], program="much")
     assert capsys.readouterr().out.splitlines() == [
@@ -235,7 +231,7 @@ def test_short_help_has_a_line_for_each_own_flag(capsys: pytest.CaptureFixture[s
     ]
 
 
-def test_help_all_explains_every_flag(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_all_explains_every_flag(capsys):
     with pytest.raises(SystemExit):
         parse_options(Options, ["--help-all"], program="much")
     text = capsys.readouterr().out
@@ -243,6 +239,6 @@ def test_help_all_explains_every_flag(capsys: pytest.CaptureFixture[str]) -> Non
         assert flag in text
 
 
-def test_every_key_of_a_table_is_a_flag() -> None:
+def test_every_key_of_a_table_is_a_flag():
     options = parse_options(Options, ["x", "--table.depth", "3", "--recipe", "mine", "--no-keep"], program="much")
     assert (options.table.depth, options.kind.recipe, options.keep) == (3, "mine", False)

@@ -1,6 +1,5 @@
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -17,12 +16,11 @@ with working_alone_in(Path(sys.argv[1])):
 """
 
 
-def test_a_folder_is_one_process_s_alone_until_that_ends_also_by_a_kill(tmp_path: Path) -> None:
+def test_a_folder_is_one_process_s_alone_until_that_ends_also_by_a_kill(tmp_path):
     folder = tmp_path / "run"
     with subprocess.Popen(
         [sys.executable, "-c", HOLDING, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as holder:
-        assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(BadConfig, match="--out"), working_alone_in(folder):
             pass
@@ -33,7 +31,7 @@ def test_a_folder_is_one_process_s_alone_until_that_ends_also_by_a_kill(tmp_path
         pass
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(WriteFailed, match="file"), working_alone_in(tmp_path / "file" / "run"):
         pass

@@ -1,9 +1,6 @@
 """Hints name a program that the user's shell finds."""
 
 import sys
-from pathlib import Path
-
-import pytest
 
 from replay_sessions.foundation.packages import with_program_path
 
@@ -12,9 +9,7 @@ HINT = (
 )
 
 
-def test_commands_begin_with_the_path_of_a_program_that_is_not_on_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commands_begin_with_the_path_of_a_program_that_is_not_on_path(tmp_path, monkeypatch):
     program = tmp_path / ".venv/bin/shop-r1"
     program.parent.mkdir(parents=True)
     program.touch(mode=0o755)

@@ -5,9 +5,7 @@ import pytest
 from replay_sessions.foundation.progress import ProgressLines, progress_bar, track
 
 
-def test_elsewhere_than_on_a_terminal_nothing_is_written(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_elsewhere_than_on_a_terminal_nothing_is_written(capsys, monkeypatch):
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
     with progress_bar("reading", 3) as advance:
@@ -17,13 +15,13 @@ def test_elsewhere_than_on_a_terminal_nothing_is_written(
 
 
 @pytest.fixture
-def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def _terminal(monkeypatch) -> None:
     for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80"}.items():
         monkeypatch.setenv(name, value)
 
 
 @pytest.mark.usefixtures("_terminal")
-def test_on_a_terminal_it_is_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
+def test_on_a_terminal_it_is_a_bar(capsys):
     with progress_bar("robot: [red] \x1b[7m", 12) as advance:
         advance(6)
     written = capsys.readouterr().err
@@ -34,7 +32,7 @@ def test_on_a_terminal_it_is_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("_terminal")
-def test_details_have_a_line_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_details_have_a_line_of_their_own(capsys):
     with ProgressLines() as progress:
         task = progress.add_task("a very long title of a phase", total=12_345, details="loss 0.1  exact 0.5  " * 9)
         progress.update(task, completed=6_173)

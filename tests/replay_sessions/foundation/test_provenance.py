@@ -17,7 +17,7 @@ from tests.demo_stores import demo_store_at
 from tests.processes import ROOT
 
 
-def test_provenance_names_store_seed_and_configuration(tmp_path: Path) -> None:
+def test_provenance_names_store_seed_and_configuration(tmp_path):
     demo_store_at(tmp_path / "store", 3, seed=0)
     store = SessionStore.open(tmp_path / "store")
     made = provenance({"split": "test"}, store=store, seed=7)
@@ -32,13 +32,13 @@ def test_provenance_names_store_seed_and_configuration(tmp_path: Path) -> None:
     assert json.loads(json.dumps(made)) == made
 
 
-def test_provenance_holds_no_host_or_home_folder() -> None:
+def test_provenance_holds_no_host_or_home_folder():
     made = json.dumps(provenance({}))
     names = {platform.node(), str(Path.home())}
     assert not [name for name in names if len(name) > 3 and name in made]
 
 
-def test_a_commit_is_named_only_for_a_checkout_of_this_project(tmp_path: Path) -> None:
+def test_a_commit_is_named_only_for_a_checkout_of_this_project(tmp_path):
     # A copy of the code inside somebody else's repository, as site-packages may be.
     shutil.copytree(ROOT / "replay_sessions", tmp_path / "site" / "replay_sessions")
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
@@ -46,12 +46,12 @@ def test_a_commit_is_named_only_for_a_checkout_of_this_project(tmp_path: Path) -
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a checkout")
-def test_a_checkout_names_its_commit() -> None:
+def test_a_checkout_names_its_commit():
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert provenance({})["commit"] == head.stdout.strip()
 
 
-def test_provenance_loads_no_torch() -> None:
+def test_provenance_loads_no_torch():
     assert ran("provenance({}); print('torch' in sys.modules)", ROOT) == "False"
 
 

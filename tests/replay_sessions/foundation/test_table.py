@@ -70,7 +70,7 @@ def test_a_label_breaks_no_output():
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
-def test_no_number_is_cut_on_a_narrow_terminal(width: int):
+def test_no_number_is_cut_on_a_narrow_terminal(width):
     names = [f"metric_{number}" for number in range(12)]
     table = Table(
         columns=[Column("agent"), *(Column(name, "percent") for name in names)],
@@ -81,7 +81,7 @@ def test_no_number_is_cut_on_a_narrow_terminal(width: int):
     assert max(map(len, shown.splitlines())) <= width and "…" not in shown
 
 
-def test_csv_has_all_digits_a_column_for_each_end_and_no_formula() -> None:
+def test_csv_has_all_digits_a_column_for_each_end_and_no_formula():
     label = '=HYPERLINK("x")\n50%, "quoted"'
     table = Table(
         columns=[Column("agent"), Column("exact", "percent", "exact_accuracy"), Column("steps", "count")],
@@ -94,9 +94,7 @@ def test_csv_has_all_digits_a_column_for_each_end_and_no_formula() -> None:
     ]
 
 
-def test_lines_move_no_cursor_and_wrap_on_a_terminal_but_for_commands(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_move_no_cursor_and_wrap_on_a_terminal_but_for_commands(capsys, monkeypatch):
     print_results("one\ntwo \x1b[31m three four five")
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     monkeypatch.setenv("COLUMNS", "10")

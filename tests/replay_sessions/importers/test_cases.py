@@ -35,13 +35,13 @@ def recorded(source: Path, out: Path, options: RrwebOptions | None = None) -> li
 
 
 @pytest.mark.parametrize("file", sorted(RRWEB.glob("*.json*")), ids=lambda file: file.name)
-def test_recordings_are_read_as_data_bases_keep_them(file: Path, tmp_path: Path) -> None:
+def test_recordings_are_read_as_data_bases_keep_them(file, tmp_path):
     (session,) = recorded(file, tmp_path)
     assert words_of(session) == VISIT
     assert session.steps[0].timestamp == "2024-05-01T10:00:01.000+00:00"
 
 
-def test_rows_of_several_sessions_are_told_apart(tmp_path: Path) -> None:
+def test_rows_of_several_sessions_are_told_apart(tmp_path):
     rows = read_json_lines(RRWEB / "db_rows.jsonl")
     shuffled = [row | {"session_id": name} for row in rows for name in ("a", "b")][::-1]
     with (tmp_path / "rows.csv").open("w", newline="") as file:
@@ -50,7 +50,7 @@ def test_rows_of_several_sessions_are_told_apart(tmp_path: Path) -> None:
     assert {session.session_id: words_of(session) for session in sessions} == {"a": VISIT, "b": VISIT}
 
 
-def test_keys_of_rows_may_have_any_names(tmp_path: Path) -> None:
+def test_keys_of_rows_may_have_any_names(tmp_path):
     events = [json.loads(json.loads(line)) for line in (RRWEB / "line_strings.jsonl").read_text().splitlines()]
     rows = [{"visit": 7, "body": {"dom": json.dumps([event]), "ip": "x"}} for event in events]
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
@@ -59,7 +59,7 @@ def test_keys_of_rows_may_have_any_names(tmp_path: Path) -> None:
     assert (session.session_id, words_of(session)) == ("7", VISIT)
 
 
-def test_accessibility_trees_are_pages(tmp_path: Path) -> None:
+def test_accessibility_trees_are_pages(tmp_path):
     importer = JsonlImporter(TREES / "webarena.jsonl", JsonlOptions(mapping=str(TREES / "wa.toml")))
     run_import(importer, tmp_path / "store")
     (session,) = SessionStore.open(tmp_path / "store").sessions()
@@ -78,7 +78,7 @@ def test_accessibility_trees_are_pages(tmp_path: Path) -> None:
     assert not importer.warnings
 
 
-def test_a_wrong_notation_is_warned_of(tmp_path: Path) -> None:
+def test_a_wrong_notation_is_warned_of(tmp_path):
     mapping = (TREES / "wa.toml").read_text().replace("accessibility_tree", "html")
     (tmp_path / "wrong.toml").write_text(mapping)
     importer = JsonlImporter(TREES / "webarena.jsonl", JsonlOptions(mapping=str(tmp_path / "wrong.toml")))
@@ -92,9 +92,7 @@ def test_a_wrong_notation_is_warned_of(tmp_path: Path) -> None:
     ("names", "cause"),
     [((1, 2, 3, 4), None), ((0, 1, 2, 3), "offset -1"), ((7, 8, 9, 9), "`name`"), ((1, 2, 8, 9), None)],
 )
-def test_the_likely_cause_of_missing_targets_is_named(
-    names: tuple[int, ...], cause: str | None, tmp_path: Path
-) -> None:
+def test_the_likely_cause_of_missing_targets_is_named(names, cause, tmp_path):
     steps = [
         Step(page=f'<a name="go.{number}">go</a>', action=Click(name=f"go.{name}"))
         for number, name in enumerate(names, start=1)
@@ -114,7 +112,7 @@ def test_the_likely_cause_of_missing_targets_is_named(
 
 
 @pytest.mark.parametrize("form", ["lines", "array", "array over lines"])
-def test_own_sessions_need_no_source_and_may_be_an_array(form: str, tmp_path: Path) -> None:
+def test_own_sessions_need_no_source_and_may_be_an_array(form, tmp_path):
     records = read_json_lines(OWN)  # a text holds U+2028
     file = tmp_path / "sessions.json"
     file.write_text(

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -38,7 +38,7 @@ def imported(folder: Path, pages: Iterable[tuple[str, str]], *words: str, name: 
         ([f"s (a) {n}" for n in range(20)], 0, False),  # without ids of users; "s (a) 3" is whole
     ],
 )
-def test_five_users_and_a_tenth_have_it(tmp_path: Path, users: Sequence[str], others: int, stays: bool) -> None:
+def test_five_users_and_a_tenth_have_it(tmp_path, users, others, stays):
     text = f"<p>{MAIL}, {PHONE}, {IBAN}</p>"
     pages = [(user, text) for user in users] + [(f"u{n}", "<p>Desk</p>") for n in range(others)]
     store = imported(tmp_path, pages, *RAW)
@@ -49,7 +49,7 @@ def test_five_users_and_a_tenth_have_it(tmp_path: Path, users: Sequence[str], ot
 
 @pytest.mark.parametrize("words", [RAW, SIMPLIFIED])
 @pytest.mark.parametrize("seed", range(4))
-def test_no_other_text_changes(tmp_path: Path, seed: int, words: tuple[str, str]) -> None:
+def test_no_other_text_changes(tmp_path, seed, words):
     draw = random.Random(seed)
     values = [f"ann{n}@example.org" for n in range(8)]
     shown = [(f"u{draw.randrange(12)}", draw.sample(values, draw.choice((0, 1, 3)))) for _ in range(25)]
@@ -64,9 +64,7 @@ def test_no_other_text_changes(tmp_path: Path, seed: int, words: tuple[str, str]
 
 
 @pytest.mark.parametrize(("words", "logged"), [(RAW, "ask_email"), (SIMPLIFIED, "ask_otto_shop_example")])
-def test_names_do_not_depend_on_how_many_users_a_log_has(
-    tmp_path: Path, words: tuple[str, str], logged: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_do_not_depend_on_how_many_users_a_log_has(tmp_path, words, logged, capsys):
     for users, text in ((3, "[email]"), (6, MAIL)):
         pages = [
             (f"u{n}", f'<a name="{logged}" href="/ask">Ask {MAIL}</a><p>u{n}@example.org</p>') for n in range(users)
@@ -77,7 +75,7 @@ def test_names_do_not_depend_on_how_many_users_a_log_has(
         assert ("kept_contacts 1" in capsys.readouterr().out) == (users == 6)
 
 
-def test_contacts_of_many_users_footers_stay_on_pages_without_one(tmp_path: Path) -> None:
+def test_contacts_of_many_users_footers_stay_on_pages_without_one(tmp_path):
     pages = [(f"u{n}", f"<footer>{PHONE}</footer>") for n in range(5)] + [("u0", f"<p>{PHONE} or {MAIL}</p>")]
     stores = [imported(tmp_path, pages, *RAW, "--workers", workers) for workers in ("1", "2")]
     assert f"<p>{PHONE} or [email]</p>" in stores[1].session("s (a) 5").steps[0].page

@@ -41,7 +41,7 @@ ACTIONS = [
 
 
 @pytest.fixture
-def visits(tmp_path: Path) -> Path:
+def visits(tmp_path) -> Path:
     folder = tmp_path / "visits"
     folder.mkdir()
     for name, page in PAGES.items():
@@ -51,7 +51,7 @@ def visits(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Path:
+def table(tmp_path) -> Path:
     columns = dict.fromkeys(name for row in ROWS for name in row)
     path = tmp_path / "customers.csv"
     cells = [",".join(f'"{row.get(name, "")}"' for name in columns) for row in ROWS]
@@ -69,9 +69,7 @@ def text_of(session: Session) -> str:
     return str(msgspec.to_builtins(session))
 
 
-def test_the_values_of_each_user_go_from_the_users_own_sessions(
-    visits: Path, table: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_values_of_each_user_go_from_the_users_own_sessions(visits, table, capsys):
     store = imported(visits, "--customers", str(table))
     anna, rose, guest = (store.session(name) for name in ("v1", "v2", "v3"))
     assert [step.action for step in anna.steps] == [
@@ -92,7 +90,7 @@ def test_the_values_of_each_user_go_from_the_users_own_sessions(
     assert "without --customers" not in out
 
 
-def test_a_parquet_table_and_several_processes_give_the_same_store(visits: Path, table: Path) -> None:
+def test_a_parquet_table_and_several_processes_give_the_same_store(visits, table):
     first = imported(visits, "--customers", str(table)).fingerprint
     columns = {name: [row.get(name) for row in ROWS] for name in dict.fromkeys(name for row in ROWS for name in row)}
     columns["order_id"] = [100234.0, None]  # a column of numbers with a gap, as the CSV file has it too
@@ -101,7 +99,7 @@ def test_a_parquet_table_and_several_processes_give_the_same_store(visits: Path,
     assert imported(visits, *words).fingerprint == first
 
 
-def test_without_a_table_one_line_says_what_stays(visits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_table_one_line_says_what_stays(visits, capsys):
     store = imported(visits)
     assert sum("names of people" in line for line in capsys.readouterr().out.splitlines()) == 1
     assert store.manifest.options["private_data"] == "patterns"
@@ -109,16 +107,14 @@ def test_without_a_table_one_line_says_what_stays(visits: Path, capsys: pytest.C
 
 
 @pytest.mark.parametrize(("text", "reason"), [("customer,name\nu-anna,Anna\n", "user_id"), ("user_id\n", "no rows")])
-def test_a_table_without_user_ids_or_rows_is_refused(
-    text: str, reason: str, visits: Path, table: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_without_user_ids_or_rows_is_refused(text, reason, visits, table, capsys):
     table.write_text(text)
     assert main(f"import raw {visits} --out {visits}/s --customers {table}".split()) == 2
     assert reason in capsys.readouterr().err
     assert not (visits / "s").exists()
 
 
-def test_a_function_of_ones_own_finds_names(visits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_of_ones_own_finds_names(visits, tmp_path, monkeypatch):
     (tmp_path / "own_ner.py").write_text(
         "def find(line):\n    at = line.find('Anna')\n    return [(at, at + 4, 'name')] if at >= 0 else []\n"
     )
@@ -129,13 +125,13 @@ def test_a_function_of_ones_own_finds_names(visits: Path, tmp_path: Path, monkey
     assert "Miller" in store.session("v2").steps[0].page
 
 
-def test_a_function_that_cannot_be_loaded_is_one_line(visits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_function_that_cannot_be_loaded_is_one_line(visits, capsys):
     for name in ("no_such_module:find", "replay_sessions.private_data.ner:no_such"):
         assert main(["import", "raw", str(visits), "--out", str(visits / "s"), "--ner", name]) == 2
         assert name in capsys.readouterr().err
 
 
-def test_erasing_with_the_table_takes_a_user_out_of_others_sessions(visits: Path, table: Path) -> None:
+def test_erasing_with_the_table_takes_a_user_out_of_others_sessions(visits, table):
     (visits / "guest.html").write_text(PAGES["guest"] + "<p>A gift for Rose Miller (12 Elm Row)</p><p>Rose oil</p>")
     store = imported(visits)
     assert main(f"erase u-rose {store.path} --customers {table}".split()) == 0
@@ -148,7 +144,7 @@ def test_erasing_with_the_table_takes_a_user_out_of_others_sessions(visits: Path
     assert "Hello, Anna" in store.session("v1").steps[0].page
 
 
-def test_check_prints_account_areas_to_read_by_eye(visits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_prints_account_areas_to_read_by_eye(visits, capsys):
     store = imported(visits)
     capsys.readouterr()
     assert main(f"check {store.path} --private 2".split()) in (0, 1)
@@ -157,7 +153,7 @@ def test_check_prints_account_areas_to_read_by_eye(visits: Path, capsys: pytest.
     assert any("Hello, Anna" in line for line in lines)
 
 
-def test_sessions_of_events_lose_the_values_too(tmp_path: Path, table: Path) -> None:
+def test_sessions_of_events_lose_the_values_too(tmp_path, table):
     events = [ga4("search", "/s?q=anna", 1, search_term="Anna Kek mug"), ga4("page_view", "/p/anna-mug", 2)]
     lines = [json.dumps(event | {"user_pseudo_id": "u-anna"}) for event in events]
     (tmp_path / "log.jsonl").write_text("\n".join(lines))
@@ -167,9 +163,7 @@ def test_sessions_of_events_lose_the_values_too(tmp_path: Path, table: Path) -> 
     assert "nna" not in text_of(session).replace("u-anna", "")
 
 
-def test_a_missed_value_keeps_the_claim_out_of_the_manifest(
-    tmp_path: Path, table: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missed_value_keeps_the_claim_out_of_the_manifest(tmp_path, table, capsys):
     """The source of a rationale is a field that the removal does not know."""
     step = {"page": "<p>Rose</p>", "action": {"type": "terminate"}, "rationale": "x", "rationale_source": "ANNA KEK"}
     line = {"session_id": "v", "user_id": "u-anna", "source": "x", "steps": [step]}
@@ -185,9 +179,7 @@ def test_a_missed_value_keeps_the_claim_out_of_the_manifest(
     assert SessionStore.open(tmp_path / "store").manifest.options["private_data"] == "customers"
 
 
-def test_words_removed_from_over_a_tenth_of_the_users_are_listed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_words_removed_from_over_a_tenth_of_the_users_are_listed(tmp_path, capsys):
     users = [f"u{number}" for number in range(4)]
     step = {"page": "<p>Leeds</p>", "action": {"type": "terminate"}}
     lines = [{"session_id": user, "user_id": user, "source": "x", "steps": [step]} for user in users]
@@ -200,7 +192,7 @@ def test_words_removed_from_over_a_tenth_of_the_users_are_listed(
     assert "over a tenth of the users, so perhaps the shop's: 'leeds' (4)" in capsys.readouterr().out
 
 
-def test_reasons_of_rejection_and_warnings_lose_the_values_of_every_user(visits: Path, table: Path) -> None:
+def test_reasons_of_rejection_and_warnings_lose_the_values_of_every_user(visits, table):
     rows = [{**ACTIONS[3], "selector": f"#{name}"} for name in ("anna-kek", "Miller", "rose")]
     (visits / "actions.jsonl").write_text("\n".join(map(json.dumps, [*ACTIONS, *rows])))
     text = (imported(visits, "--customers", str(table)).path / "rejected.jsonl").read_text()

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -75,9 +74,7 @@ def opera(folder: Path) -> Importer:
 
 
 @pytest.mark.parametrize("make", [jsonl, single_steps, raw, opera])
-def test_a_session_that_is_too_long_is_rejected_and_the_others_come_in(
-    tmp_path: Path, make: Callable[[Path], Importer], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_that_is_too_long_is_rejected_and_the_others_come_in(tmp_path, make, monkeypatch):
     importer = make(tmp_path)
     for module in ("importer", "sources.record_files"):
         monkeypatch.setattr(f"replay_sessions.importers.{module}.LONGEST_SESSION_BYTES", LONGEST)
@@ -87,7 +84,7 @@ def test_a_session_that_is_too_long_is_rejected_and_the_others_come_in(
     assert list(read_rejected(store.path).values()) == [TOO_LONG]
 
 
-def test_a_store_takes_no_session_that_arrow_could_not_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_takes_no_session_that_arrow_could_not_hold(tmp_path, monkeypatch):
     monkeypatch.setattr("replay_sessions.store.writer._LONGEST_SESSION_CHARACTERS", 1000)
     with StoreWriter(tmp_path / "store", source="test") as writer:
         writer.write(make_session(1))
@@ -98,9 +95,7 @@ def test_a_store_takes_no_session_that_arrow_could_not_hold(tmp_path: Path, monk
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["one_line", "single_steps"])
-def test_a_session_of_two_gigabytes_takes_no_more_memory_than_the_longest_that_is_taken(
-    tmp_path: Path, kind: str
-) -> None:
+def test_a_session_of_two_gigabytes_takes_no_more_memory_than_the_longest_that_is_taken(tmp_path, kind):
     """2.2 GB as a log holds them, packed; the import's peak memory is its own word."""
     log = tmp_path / "log.jsonl.gz"
     with gzip.open(log, "wb", 1) as file:
@@ -142,7 +137,7 @@ class TestCrawlers:
     """A bot's session is taken in, and remarked on."""
 
     @pytest.fixture
-    def bot(self, tmp_path: Path) -> Path:
+    def bot(self, tmp_path) -> Path:
         click = Step(page=PAGE, action=Click(name="nav_bar.cart"))
         endless = Session(session_id="bot", user_id="bot", steps=(click,) * 50_000, source="test")
         log = tmp_path / "log.jsonl"
@@ -150,9 +145,7 @@ class TestCrawlers:
         log.write_bytes(b"\n".join(lines))
         return log
 
-    def test_check_tells_of_fifty_thousand_steps(
-        self, bot: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_check_tells_of_fifty_thousand_steps(self, bot, tmp_path, capsys):
         store = tmp_path / "store"
         assert main(f"import jsonl {bot} --out {store}".split()) == 0
         main(["check", str(store)])
@@ -164,16 +157,14 @@ class TestUnpacking:
     """A small packed file may unpack to any size; it is read no further than its kind may be long."""
 
     @pytest.fixture
-    def bomb(self, tmp_path: Path) -> Path:
+    def bomb(self, tmp_path) -> Path:
         path = tmp_path / "page.html.gz"
         with gzip.open(path, "wb", 1) as file:
             for _ in range(100):
                 file.write(b" " * 1_000_000)
         return path
 
-    def test_show_reads_no_endless_page(
-        self, bomb: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_show_reads_no_endless_page(self, bomb, monkeypatch, capsys):
         read: list[int] = []
         unpack = gzip.GzipFile.read
 

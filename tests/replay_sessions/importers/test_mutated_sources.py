@@ -72,7 +72,7 @@ def _opera(version: str) -> Callable[[Path], Callable[[], Importer]]:
     def source(folder: Path) -> Callable[[], Importer]:
         rows = [entry for number in range(2) for entry in session_of(f"user{number}", number)]
         write_opera(folder, rows, session_of("anna", 9), version=version, row_group_size=4)
-        return lambda: OperaImporter(folder, OperaOptions(version=version))  # type: ignore[arg-type]
+        return lambda: OperaImporter(folder, OperaOptions(version=version))
 
     return source
 
@@ -139,7 +139,7 @@ SOURCES: dict[str, Callable[[Path], Callable[[], Importer]]] = {
 
 @pytest.mark.parametrize("cases", [20, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SOURCES)
-def test_damaged_files_are_imported_or_refused_in_one_line(tmp_path: Path, name: str, cases: int) -> None:
+def test_damaged_files_are_imported_or_refused_in_one_line(tmp_path, name, cases):
     folder = tmp_path / "source"
     folder.mkdir()
     make = SOURCES[name](folder)

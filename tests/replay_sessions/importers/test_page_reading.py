@@ -72,9 +72,7 @@ STEPS = [
 
 
 @pytest.mark.parametrize("importer", ["jsonl", "shopcart"])
-def test_a_mapping_with_raw_pages_simplifies_them_finds_what_was_acted_on_and_redacts(
-    tmp_path: Path, importer: str
-) -> None:
+def test_a_mapping_with_raw_pages_simplifies_them_finds_what_was_acted_on_and_redacts(tmp_path, importer):
     log = write_log(tmp_path, STEPS, wanted="A gift for anna.lindqvist@example.org")
     offset = ["--page-offset", "0"] if importer == "shopcart" else []
     command = ["import", importer, str(log), "--mapping", write_mapping(tmp_path), *offset, "--out"]
@@ -94,7 +92,7 @@ def test_a_mapping_with_raw_pages_simplifies_them_finds_what_was_acted_on_and_re
     assert is_clean(stored(tmp_path / "store"))
 
 
-def test_private_data_stays_in_raw_pages_only_where_it_is_asked_to(tmp_path: Path) -> None:
+def test_private_data_stays_in_raw_pages_only_where_it_is_asked_to(tmp_path):
     log = write_log(tmp_path, STEPS)
     mapping = write_mapping(tmp_path, 'pages = "raw"\nprivate_data = "keep"')
     assert main(["import", "jsonl", str(log), "--mapping", mapping, "--out", str(tmp_path / "store")]) == 0
@@ -125,7 +123,7 @@ def own_form(folder: Path, page: str) -> Path:
     return folder / "own.jsonl"
 
 
-def test_pages_that_are_simplified_stay_as_they_are_unless_redaction_is_asked_for(tmp_path: Path) -> None:
+def test_pages_that_are_simplified_stay_as_they_are_unless_redaction_is_asked_for(tmp_path):
     log = str(own_form(tmp_path, SIMPLIFIED))
     assert main(["import", "jsonl", log, "--out", str(tmp_path / "kept")]) == 0
     assert SessionStore.open(tmp_path / "kept").session("v1").steps[0].page == SIMPLIFIED
@@ -139,7 +137,7 @@ def test_pages_that_are_simplified_stay_as_they_are_unless_redaction_is_asked_fo
     assert is_clean(str(msgspec.to_builtins(session)))
 
 
-def test_our_own_form_may_hold_raw_pages_too(tmp_path: Path) -> None:
+def test_our_own_form_may_hold_raw_pages_too(tmp_path):
     log = str(own_form(tmp_path, RAW.replace("<h2><a", '<h2><a title="red_kettle"')))
     assert main(["import", "jsonl", log, "--pages", "raw", "--out", str(tmp_path / "store")]) == 0
     session = SessionStore.open(tmp_path / "store").session("v1")
@@ -147,7 +145,7 @@ def test_our_own_form_may_hold_raw_pages_too(tmp_path: Path) -> None:
     assert is_clean(str(msgspec.to_builtins(session)))
 
 
-def test_an_inferred_step_stays_inferred_when_its_page_is_simplified(tmp_path: Path) -> None:
+def test_an_inferred_step_stays_inferred_when_its_page_is_simplified(tmp_path):
     log = own_form(tmp_path, RAW.replace("<h2><a", '<h2><a title="red_kettle"'))
     line = read_json(log)
     line["steps"][-1]["is_inferred"] = True
@@ -157,7 +155,7 @@ def test_an_inferred_step_stays_inferred_when_its_page_is_simplified(tmp_path: P
     assert session.steps[0].is_inferred
 
 
-def test_columns_for_raw_pages_are_refused_with_simplified_ones(tmp_path: Path) -> None:
+def test_columns_for_raw_pages_are_refused_with_simplified_ones(tmp_path):
     with pytest.raises(BadConfig, match="selector and element_text are for pages"):
         load_mapping(write_mapping(tmp_path, ""))
     with pytest.raises(BadConfig, match="has no name"):
@@ -166,7 +164,7 @@ def test_columns_for_raw_pages_are_refused_with_simplified_ones(tmp_path: Path) 
         load_mapping(write_mapping(tmp_path, 'pages = "raw"\nrecipe = "amazn"'))
 
 
-def test_the_offset_of_raw_pages_has_to_be_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_offset_of_raw_pages_has_to_be_given(tmp_path, capsys):
     log = write_log(tmp_path, STEPS)
     command = ["import", "shopcart", str(log), "--mapping", write_mapping(tmp_path), "--out", str(tmp_path / "store")]
     assert main(command) == 2

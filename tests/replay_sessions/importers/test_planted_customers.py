@@ -7,7 +7,6 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -96,7 +95,7 @@ def texts(page: str) -> list[str]:
 
 
 @pytest.fixture
-def stores(shared_data: Path, tmp_path: Path) -> tuple[list[Customer], SessionStore, SessionStore]:
+def stores(shared_data, tmp_path) -> tuple[list[Customer], SessionStore, SessionStore]:
     """The customers, and the store of their visits with and without their table."""
     draw = Random(7)
     customers = [make_customer(number, draw) for number in range(12)]
@@ -107,7 +106,6 @@ def stores(shared_data: Path, tmp_path: Path) -> tuple[list[Customer], SessionSt
         for number, file in enumerate(draw.sample(files, 2)):
             page = gzip.decompress(file.read_bytes()).decode("utf-8", "replace")
             start = re.search(r"<body[^>]*>", page)
-            assert start is not None
             page = page[: start.end()] + "".join(lines_about(customer)) + page[start.end() :]
             name = f"{customer['user_id']}_{number}.html"
             (visits / name).write_text(page)
@@ -125,9 +123,7 @@ def stores(shared_data: Path, tmp_path: Path) -> tuple[list[Customer], SessionSt
     return customers, SessionStore.open(tmp_path / "clean"), SessionStore.open(tmp_path / "plain")
 
 
-def test_the_values_of_customers_go_and_the_shops_texts_stay(
-    stores: tuple[list[Customer], SessionStore, SessionStore], tmp_path: Path
-) -> None:
+def test_the_values_of_customers_go_and_the_shops_texts_stay(stores, tmp_path):
     customers, clean, raw = stores
     planted = missed = lines = changed = 0
     left = []

@@ -46,7 +46,7 @@ def from_recording(folder: Path) -> SessionStore:
 
 
 @pytest.mark.parametrize("make", [from_raw_pages, from_simplified_pages, from_recording])
-def test_values_go_from_a_text_and_from_the_name_of_its_element(make, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_values_go_from_a_text_and_from_the_name_of_its_element(make, tmp_path):
     session: Session = make(tmp_path).session("visit")
     assert "anneliese" not in str(msgspec.to_builtins(session))
     assert session.steps[0].action == Click(name="lists_of_email")
@@ -64,14 +64,14 @@ def import_step(folder: Path, page: str, action: dict[str, str], *words: str) ->
     return imported
 
 
-def test_two_names_that_would_become_one_stay_apart(tmp_path: Path) -> None:
+def test_two_names_that_would_become_one_stay_apart(tmp_path):
     page = '<a name="a_example_org">a@example.org</a><a name="b_example_org">b@example.org</a>'
     imported = import_step(tmp_path, page, {"type": "click", "name": "b_example_org"}, *REMOVE)
     assert imported.page == '<a name="email">[email]</a><a name="email_2">[email]</a>'
     assert imported.action == Click(name="email_2")
 
 
-def test_a_number_goes_whole_and_a_name_that_is_an_address_goes_with_its_action(tmp_path: Path) -> None:
+def test_a_number_goes_whole_and_a_name_that_is_an_address_goes_with_its_action(tmp_path):
     page = '<p>Call +1 (415) 555-2671.</p><input name="anna@example.org"><a name="call_1_415_555_2671">Call</a>'
     action = {"type": "type_and_submit", "name": "anna@example.org", "text": "x"}
     imported = import_step(tmp_path, page, action, *REMOVE)
@@ -80,7 +80,7 @@ def test_a_number_goes_whole_and_a_name_that_is_an_address_goes_with_its_action(
 
 
 @pytest.mark.parametrize("is_raw", [True, False])
-def test_mailboxes_of_other_domains_than_the_pages_go(is_raw: bool, tmp_path: Path) -> None:
+def test_mailboxes_of_other_domains_than_the_pages_go(is_raw, tmp_path):
     page = "<p>Write to info@shop.example</p><p>or to info@annas-blog.example</p>"
     step = {"page": page, "action": {"type": "terminate"}, "url": "https://www.shop.example/help"}
     line = {"session_id": "v", "user_id": "u", "source": "x", "steps": [step]}
@@ -92,14 +92,14 @@ def test_mailboxes_of_other_domains_than_the_pages_go(is_raw: bool, tmp_path: Pa
     assert "or to [email]" in imported.page
 
 
-def test_credentials_go_even_where_private_data_is_kept(tmp_path: Path) -> None:
+def test_credentials_go_even_where_private_data_is_kept(tmp_path):
     raw = from_raw_pages(tmp_path, keep_private_data=True).session("visit").steps[0]
     for step in (raw, import_step(tmp_path, PAGE, {"type": "terminate"})):
         assert step.url == "https://shop.example/?access_token=[secret]"
         assert ADDRESS in step.page
 
 
-def test_the_check_warns_of_users_whose_id_is_an_email_address(tmp_path: Path) -> None:
+def test_the_check_warns_of_users_whose_id_is_an_email_address(tmp_path):
     visits = tmp_path / "visits"
     visits.mkdir()
     (visits / "p.html").write_text("<p>Lamp</p>")

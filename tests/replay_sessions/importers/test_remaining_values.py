@@ -39,20 +39,20 @@ def search(*sessions: Session, **messages: str) -> RemainingValues:
         ("No. 100234", "order_id"),
     ],
 )
-def test_a_value_is_found_in_other_forms(text: str, column: str) -> None:
+def test_a_value_is_found_in_other_forms(text, column):
     assert {leak.value.column for leak in search(session(text)).leaks} == {column}
 
 
 @pytest.mark.parametrize("text", ["zoey", "Brownie", "1100234", "1985", "close", "orchards close", "9 0 18 20 42"])
-def test_parts_of_other_words_are_no_values(text: str) -> None:
+def test_parts_of_other_words_are_no_values(text):
     assert search(session(text)).leaks == []
 
 
-def test_values_are_searched_for_in_their_own_users_sessions() -> None:
+def test_values_are_searched_for_in_their_own_users_sessions():
     assert search(session("Zoe Brown", user="u2")).leaks == []
 
 
-def test_a_value_that_stays_by_a_rule_is_counted_with_the_rule() -> None:
+def test_a_value_that_stays_by_a_rule_is_counted_with_the_rule():
     remaining = search(
         session("Brown desk, Britain"), session("Brown", user="else"), session("Li", user="u2", session_id="of Rose")
     )
@@ -65,6 +65,6 @@ def test_a_value_that_stays_by_a_rule_is_counted_with_the_rule() -> None:
     }
 
 
-def test_messages_may_quote_any_user_and_have_words_of_their_own() -> None:
+def test_messages_may_quote_any_user_and_have_words_of_their_own():
     message = "the brown page: nothing has the id 'rose' or zo.b@example.org"
     assert sorted(leak.value.column for leak in search(rejected=message).leaks) == ["email", "last_name", "last_name"]

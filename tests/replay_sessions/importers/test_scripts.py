@@ -201,7 +201,7 @@ def bare(text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def imported(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Row], SessionStore]:
+def imported(tmp_path_factory) -> tuple[list[Row], SessionStore]:
     folder = tmp_path_factory.mktemp("scripts")
     rows = [row for form in FORMS for script in PEOPLE for row in table_of(script, form)]
     (folder / "log.jsonl").write_text("\n".join(log_of(rows)), "utf-8")
@@ -212,7 +212,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Row], Sessi
 
 
 @pytest.mark.parametrize("script", PEOPLE)
-def test_no_value_of_a_customer_stays(script: str, imported: tuple[list[Row], SessionStore]) -> None:
+def test_no_value_of_a_customer_stays(script, imported):
     rows, store = imported
     assert store.manifest.options["private_data"] == "customers"
     assert store.manifest.options["values_found"] == "0"
@@ -234,7 +234,7 @@ def is_short(value: str) -> bool:
     return len(letters) < (2 if "\u3040" <= letters[0] <= "\ud7af" else 3)
 
 
-def test_of_two_hundred_texts_of_shops_at_most_one_changes(imported: tuple[list[Row], SessionStore]) -> None:
+def test_of_two_hundred_texts_of_shops_at_most_one_changes(imported):
     rows, store = imported
     assert len(ORDINARY_TEXTS) == 200
     pages = (store.session(row["user_id"]).steps[0].page for row in rows)
@@ -243,7 +243,7 @@ def test_of_two_hundred_texts_of_shops_at_most_one_changes(imported: tuple[list[
 
 
 @pytest.mark.parametrize("script", PEOPLE)
-def test_each_value_that_comes_back_is_detected(script: str, imported: tuple[list[Row], SessionStore]) -> None:
+def test_each_value_that_comes_back_is_detected(script, imported):
     """Fifty in all: four values of a user of each script, each in another field."""
     rows, store = imported
     rows = [row for row in rows if row["user_id"].startswith(f"{script}-NFD")]

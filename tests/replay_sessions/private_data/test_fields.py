@@ -24,11 +24,11 @@ from replay_sessions.private_data import kind_of_field, kinds_in_page, remove_fr
         ({"type": "tel", "value": "Phone"}, ""),
     ],
 )
-def test_the_kind_of_a_field(attributes: dict[str, str], kind: str) -> None:
+def test_the_kind_of_a_field(attributes, kind):
     assert kind_of_field(attributes) == kind
 
 
-def test_fields_of_a_simplified_page_lose_what_was_typed() -> None:
+def test_fields_of_a_simplified_page_lose_what_was_typed():
     page = '<input name="checkout.first_name" type="text" value="Anna"><input name="search" value="Anna">'
     assert remove_from_page(page) == page.replace('"Anna"', '"[name]"', 1)
     assert kinds_in_page(page) == ["name"]

@@ -32,7 +32,7 @@ _JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI0MiIsIm5hbWUiOiJBbm5hIn0.c2lnbmF0dXJlLW9
         (f"/t/file-{_JWT}?x=1", "/t/file-[secret]?x=1"),
     ],
 )  # fmt: skip
-def test_credentials_in_an_address_go(url: str, cleaned: str) -> None:
+def test_credentials_in_an_address_go(url, cleaned):
     assert remove_from_url(url) == cleaned
 
 
@@ -45,7 +45,7 @@ def test_credentials_in_an_address_go(url: str, cleaned: str) -> None:
         "/p/passport-cover?author=2&passport=1&pin_size=3",
     ],
 )
-def test_words_that_read_like_a_credential_stay(url: str) -> None:
+def test_words_that_read_like_a_credential_stay(url):
     assert remove_from_url(url) == url
 
 
@@ -61,16 +61,16 @@ def test_words_that_read_like_a_credential_stay(url: str) -> None:
         ("/user/settings?first=1&addressbook=open", "/user/settings?first=1&addressbook=open"),
     ],
 )
-def test_parameters_lose_what_is_private_and_nothing_else(url: str, cleaned: str) -> None:
+def test_parameters_lose_what_is_private_and_nothing_else(url, cleaned):
     assert remove_from_url(url) == cleaned
 
 
-def test_kinds_in_an_address_are_counted_but_not_what_was_removed_before() -> None:
+def test_kinds_in_an_address_are_counted_but_not_what_was_removed_before():
     assert kinds_in_url("/in?email=anna%40example.org&token=9f8a7b") == ["email", "secret"]
     assert kinds_in_url("/in?email=[email]") == []
 
 
-def test_a_secret_in_a_redirect_goes_where_private_data_is_kept_too() -> None:
+def test_a_secret_in_a_redirect_goes_where_private_data_is_kept_too():
     assert (
         without_credentials("/in?to=%2Fr%3Ftoken%3Dab%26m%3Da%40b.cz")
         == "/in?to=%2Fr%3Ftoken%3D[secret]%26m%3Da%40b.cz"
@@ -78,7 +78,7 @@ def test_a_secret_in_a_redirect_goes_where_private_data_is_kept_too() -> None:
 
 
 @pytest.mark.parametrize("part", ["eyJ", "-eyJ", "eyJ-", "eyJa.", "a-eyJaaaaaaaaa-"])
-def test_the_search_for_tokens_takes_time_in_proportion_to_the_address(part: str) -> None:
+def test_the_search_for_tokens_takes_time_in_proportion_to_the_address(part):
     start = time.process_time()
     without_credentials("https://shop.example/?x=" + part * (96_000 // len(part)))
     assert time.process_time() - start < 1

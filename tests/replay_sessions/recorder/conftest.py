@@ -56,7 +56,7 @@ Collect = Callable[..., Collecting]
 
 
 @pytest.fixture
-def collecting(tmp_path: Path) -> Iterator[Collecting]:
+def collecting(tmp_path) -> Iterator[Collecting]:
     """A collector into tmp_path/recordings, in this process; it takes 1 MiB at once, and as much of a session."""
     token, script = "the-token", b"/* rrweb */"
     with (
@@ -67,7 +67,7 @@ def collecting(tmp_path: Path) -> Iterator[Collecting]:
 
 
 @pytest.fixture
-def collect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Collect]:
+def collect(tmp_path, monkeypatch) -> Iterator[Collect]:
     """Starts the command into tmp_path/recordings; the recorder that pages would load is left out."""
     monkeypatch.setenv("SHOP_R1_CACHE", str(tmp_path / "cache"))
     recorder_path().parent.mkdir()
@@ -90,7 +90,6 @@ def collect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Collect
             text=True,
             preexec_fn=limit if limits else None,
         )
-        assert process.stdout is not None
         process.stdout.readline()
         line = process.stdout.readline()
         assert line, process.communicate()[1]

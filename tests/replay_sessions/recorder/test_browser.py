@@ -110,7 +110,7 @@ class Study:
 
 
 @pytest.fixture
-def study(browser: Any, tmp_path: Path) -> Iterator[Study]:
+def study(browser, tmp_path) -> Iterator[Study]:
     running = Study(tmp_path, browser)
     running.begin()
     yield running
@@ -122,7 +122,7 @@ def type_into(page: Any, name: str, text: str) -> None:
     page.keyboard.type(text)
 
 
-def test_nothing_is_recorded_or_kept_before_a_yes_and_after_a_no(study: Study) -> None:
+def test_nothing_is_recorded_or_kept_before_a_yes_and_after_a_no(study):
     study.saying = ""
     page = study.open()
     page.wait_for_selector("text=Yes, record")
@@ -136,7 +136,7 @@ def test_nothing_is_recorded_or_kept_before_a_yes_and_after_a_no(study: Study) -
     assert not list(study.recordings.glob("*.jsonl"))
 
 
-def test_after_a_yes_it_records_and_a_later_no_forgets_what_was_not_sent(study: Study) -> None:
+def test_after_a_yes_it_records_and_a_later_no_forgets_what_was_not_sent(study):
     study.saying = ""
     page = study.open()
     page.click("text=Yes, record")
@@ -153,7 +153,7 @@ def test_after_a_yes_it_records_and_a_later_no_forgets_what_was_not_sent(study: 
     assert study.lines() == before
 
 
-def test_texts_are_masked_unless_they_are_named_and_passwords_always(study: Study, tmp_path: Path) -> None:
+def test_texts_are_masked_unless_they_are_named_and_passwords_always(study, tmp_path):
     study.saying = 'data-consent="given" data-named="q secret"'
     page = study.open()
     type_into(page, "note", "my own")
@@ -173,14 +173,14 @@ def test_texts_are_masked_unless_they_are_named_and_passwords_always(study: Stud
     ]
 
 
-def test_edited_parts_of_the_page_and_hidden_fields_are_masked(study: Study) -> None:
+def test_edited_parts_of_the_page_and_hidden_fields_are_masked(study):
     editors = (
         "<div contenteditable>a<b>b</b></div><p contenteditable='plaintext-only'></p><iframe srcdoc='<p>c'></iframe>"
         "<input type='hidden' name='mail' value='anna@example.org'><input type='file' name='proof'>"
         "<input type='submit' value='Order now'><span contenteditable='false'>Shown to all</span>"
         "<textarea name='wish'>For Ulla</textarea><select name='age'><option>Under 30<option selected>Over 90</select>"
     )
-    study.page = lambda path, plain=study.page: plain(path) + editors  # type: ignore[method-assign,misc]
+    study.page = lambda path, plain=study.page: plain(path) + editors
     page = study.open()
     frame = page.frames[1]
     frame.evaluate("document.designMode = 'on'")
@@ -216,7 +216,7 @@ def test_edited_parts_of_the_page_and_hidden_fields_are_masked(study: Study) -> 
         assert public in written
 
 
-def test_a_session_id_of_the_shop_may_have_capital_letters(study: Study) -> None:
+def test_a_session_id_of_the_shop_may_have_capital_letters(study):
     study.saying = 'data-consent="given" data-session="ORD-7F3A" data-user="Customer 17"'
     study.open()
     study.wait_until_sent()
@@ -224,7 +224,7 @@ def test_a_session_id_of_the_shop_may_have_capital_letters(study: Study) -> None
     assert {"session_id": "ORD-7F3A", "user_id": "Customer 17"} in payloads
 
 
-def test_a_refusal_is_shown_in_the_console_and_half_an_emoji_is_none(study: Study) -> None:
+def test_a_refusal_is_shown_in_the_console_and_half_an_emoji_is_none(study):
     shown: list[str] = []
     page = study.open()
     page.on("console", lambda message: shown.append(message.text))
@@ -238,7 +238,7 @@ def test_a_refusal_is_shown_in_the_console_and_half_an_emoji_is_none(study: Stud
     assert 'refused some events, which are lost (400): {"error": "that is no batch of events' in refusal
 
 
-def test_a_withdrawal_stops_all_tabs_and_returns_the_id_of_what_was_sent(study: Study) -> None:
+def test_a_withdrawal_stops_all_tabs_and_returns_the_id_of_what_was_sent(study):
     page = study.open()
     study.wait_until_sent()
     (other := study.context.new_page()).goto(study.address)
@@ -251,7 +251,7 @@ def test_a_withdrawal_stops_all_tabs_and_returns_the_id_of_what_was_sent(study: 
     assert not page.evaluate("ShopR1.isRecording()")
 
 
-def test_nothing_is_lost_while_the_collector_is_away(study: Study, tmp_path: Path) -> None:
+def test_nothing_is_lost_while_the_collector_is_away(study, tmp_path):
     study.saying = 'data-consent="given" data-named="q"'
     page = study.open()
     study.wait_until_sent()
@@ -277,7 +277,7 @@ def test_nothing_is_lost_while_the_collector_is_away(study: Study, tmp_path: Pat
     assert all(sorted(found) == list(range(len(found))) for found in numbers.values())
 
 
-def test_messages_too_large_for_keep_alive_are_sent(study: Study) -> None:
+def test_messages_too_large_for_keep_alive_are_sent(study):
     page = study.open()
     study.wait_until_sent()
     keep_alive = """size => {
@@ -292,9 +292,7 @@ def test_messages_too_large_for_keep_alive_are_sent(study: Study) -> None:
 
 
 @pytest.mark.parametrize("is_copy", [True, False])
-def test_a_tab_opened_as_a_copy_or_by_the_middle_button_has_an_id_of_its_own(
-    study: Study, tmp_path: Path, is_copy: bool
-) -> None:
+def test_a_tab_opened_as_a_copy_or_by_the_middle_button_has_an_id_of_its_own(study, tmp_path, is_copy):
     page = study.open()
     study.wait_until_sent()
     with study.context.expect_page() as opened:
@@ -311,17 +309,17 @@ def test_a_tab_opened_as_a_copy_or_by_the_middle_button_has_an_id_of_its_own(
     assert len(session.steps) == 3 - is_copy
 
 
-def test_a_frame_of_the_shop_with_the_snippet_is_recorded_once(study: Study, tmp_path: Path) -> None:
-    study.page = lambda path, plain=study.page: plain(path) + "<iframe src='/in'></iframe>" * (path == "/")  # type: ignore[method-assign,misc]
+def test_a_frame_of_the_shop_with_the_snippet_is_recorded_once(study, tmp_path):
+    study.page = lambda path, plain=study.page: plain(path) + "<iframe src='/in'></iframe>" * (path == "/")
     study.open().frame_locator("iframe").locator("a").click()
     study.wait_until_sent()
     (session,) = study.store(tmp_path).sessions()
     assert len(session.steps) == 1
 
 
-def test_a_purchase_ends_the_session_and_the_next_page_begins_another(study: Study, tmp_path: Path) -> None:
+def test_a_purchase_ends_the_session_and_the_next_page_begins_another(study, tmp_path):
     study.saying = 'data-consent="given" data-purchase="#done"'
-    study.page = lambda path, plain=study.page: plain(path) + "<p id='done' hidden>Thank you"  # type: ignore[method-assign,misc]
+    study.page = lambda path, plain=study.page: plain(path) + "<p id='done' hidden>Thank you"
     page = study.open()
     type_into(page, "q", "kettle")
     page.keyboard.press("Enter")

@@ -19,7 +19,7 @@ from replay_sessions.__main__ import main
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.recorder.batches import read_batch
 from replay_sessions.recorder.journal import Journal
-from tests.replay_sessions.recorder.conftest import SHOP, Collect, Collecting, batch, batches_of_a_visit, lines_of
+from tests.replay_sessions.recorder.conftest import SHOP, Collecting, batch, batches_of_a_visit, lines_of
 
 pytestmark = pytest.mark.long
 
@@ -31,7 +31,7 @@ def store_of(folder: Path) -> SessionStore:
     return SessionStore.open(folder / "store")
 
 
-def test_a_batch_that_comes_again_is_acknowledged_and_not_written_again(collect: Collect, tmp_path: Path) -> None:
+def test_a_batch_that_comes_again_is_acknowledged_and_not_written_again(collect, tmp_path):
     collecting = collect()
     first, second = batches_of_a_visit(2)
     answers = [collecting.post(posted) for posted in (first, second, first, second)]
@@ -41,7 +41,7 @@ def test_a_batch_that_comes_again_is_acknowledged_and_not_written_again(collect:
     assert [line["number"] for line in lines_of(tmp_path)] == [0, 1]
 
 
-def test_a_number_that_other_events_have_is_refused(collecting: Collecting, tmp_path: Path) -> None:
+def test_a_number_that_other_events_have_is_refused(collecting, tmp_path):
     assert collecting.post(batch([EVENT]))[0] == 200
     status, answer = collecting.post(batch([{**EVENT, "type": 4}]))
     assert status == 409
@@ -49,7 +49,7 @@ def test_a_number_that_other_events_have_is_refused(collecting: Collecting, tmp_
     assert len(lines_of(tmp_path)) == 1
 
 
-def test_batches_in_any_order_become_the_same_session(collecting: Collecting, tmp_path: Path) -> None:
+def test_batches_in_any_order_become_the_same_session(collecting, tmp_path):
     posted = batches_of_a_visit(6)
     random.Random(3).shuffle(posted)
     assert [collecting.post(one)[0] for one in posted] == [200] * 6
@@ -59,9 +59,7 @@ def test_batches_in_any_order_become_the_same_session(collecting: Collecting, tm
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_every_acknowledged_event_is_on_the_disk_after_kill_9_at_any_moment(
-    collect: Collect, tmp_path: Path, seed: int
-) -> None:
+def test_every_acknowledged_event_is_on_the_disk_after_kill_9_at_any_moment(collect, tmp_path, seed):
     """Eight shoppers post, the collector is killed and started again at random, until all of them are through."""
     acknowledged: list[Any] = []
     port = free_port()
@@ -107,7 +105,7 @@ def assert_on_disk(folder: Path, acknowledged: list[Any]) -> None:
         assert found == [posted["events"]]
 
 
-def test_a_last_line_that_a_kill_cut_off_is_taken_away_and_the_rest_imports(collect: Collect, tmp_path: Path) -> None:
+def test_a_last_line_that_a_kill_cut_off_is_taken_away_and_the_rest_imports(collect, tmp_path):
     collecting = collect()
     posted = batches_of_a_visit(3)
     for one in posted[:2]:
@@ -123,7 +121,7 @@ def test_a_last_line_that_a_kill_cut_off_is_taken_away_and_the_rest_imports(coll
     assert [line["number"] for line in lines_of(tmp_path)] == [0, 1, 2]
 
 
-def test_a_full_disk_is_507_and_nothing_is_acknowledged_or_left_behind(collect: Collect, tmp_path: Path) -> None:
+def test_a_full_disk_is_507_and_nothing_is_acknowledged_or_left_behind(collect, tmp_path):
     collecting = collect(RLIMIT_FSIZE=3_000)
     small, large = batch([EVENT]), batch([{**EVENT, "data": "x" * 2_900}], 1)
     assert collecting.post(small)[0] == 200
@@ -172,14 +170,14 @@ TRICKS = [
 ]
 
 
-def test_bodies_that_are_no_batch_are_400(collecting: Collecting, tmp_path: Path) -> None:
+def test_bodies_that_are_no_batch_are_400(collecting, tmp_path):
     for wrong in WRONG:
         status, answer = collecting.post(wrong)
         assert (status, list(answer)) == (400, ["error"]), wrong
     assert [path.name for path in (tmp_path / "recordings").iterdir()] == [".lock"]
 
 
-def test_no_id_leads_out_of_the_folder(collecting: Collecting, tmp_path: Path) -> None:
+def test_no_id_leads_out_of_the_folder(collecting, tmp_path):
     outside = [path for path in tmp_path.rglob("*") if path.parent.name != "recordings"]
     for number, trick in enumerate(TRICKS):
         assert collecting.post(batch([EVENT], session=trick))[0] == (200 if trick else 400), trick
@@ -192,7 +190,7 @@ def test_no_id_leads_out_of_the_folder(collecting: Collecting, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("session_id", ["ORD-7F3A", "Order 7/2024 – Müller", "anna@example.org", "ord-7f3a"])
-def test_an_id_of_any_form_is_taken_and_imported(collecting: Collecting, tmp_path: Path, session_id: str) -> None:
+def test_an_id_of_any_form_is_taken_and_imported(collecting, tmp_path, session_id):
     for posted in batches_of_a_visit(3, session=session_id):
         assert collecting.post({**posted, "user_id": f"Customer {session_id}"}) == (200, {"new": True})
     (session,) = store_of(tmp_path).sessions()
@@ -200,7 +198,7 @@ def test_an_id_of_any_form_is_taken_and_imported(collecting: Collecting, tmp_pat
     assert len(session.steps) == 2
 
 
-def test_half_an_emoji_costs_one_character_and_no_batch(collecting: Collecting, tmp_path: Path) -> None:
+def test_half_an_emoji_costs_one_character_and_no_batch(collecting, tmp_path):
     first, second = batches_of_a_visit(2, shop=SHOP.replace("Red kettle", "Red kettle CUT"))
     body = json.dumps(first).replace("CUT", "\\ud83e")
     assert collecting.post(body.encode()) == (200, {"new": True})
@@ -209,9 +207,7 @@ def test_half_an_emoji_costs_one_character_and_no_batch(collecting: Collecting, 
     assert "Red kettle \ufffd" in session.steps[0].page
 
 
-def test_refusals_are_logged_without_the_token_and_not_one_by_one(
-    collecting: Collecting, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_refusals_are_logged_without_the_token_and_not_one_by_one(collecting, caplog):
     for _ in range(20):
         collecting.post(b"{")
     lines = [record.message for record in caplog.records if "refused (400)" in record.message]
@@ -221,7 +217,7 @@ def test_refusals_are_logged_without_the_token_and_not_one_by_one(
 
 
 @pytest.mark.parametrize("tag", ["shop_r1.session", "shop_r1\\u002esession"])
-def test_an_event_that_says_whose_a_session_is_is_refused(collecting: Collecting, tmp_path: Path, tag: str) -> None:
+def test_an_event_that_says_whose_a_session_is_is_refused(collecting, tmp_path, tag):
     claim = {**EVENT, "data": {"tag": "TAG", "payload": {"session_id": "s9", "user_id": "u9"}}}
     status, answer = collecting.post(json.dumps(batch([EVENT, claim])).replace("TAG", tag).encode())
     assert status == 400
@@ -229,7 +225,7 @@ def test_an_event_that_says_whose_a_session_is_is_refused(collecting: Collecting
     assert not (tmp_path / "recordings" / "s1.jsonl").exists()
 
 
-def test_the_collector_writes_who_has_logged_in(collecting: Collecting, tmp_path: Path) -> None:
+def test_the_collector_writes_who_has_logged_in(collecting, tmp_path):
     posted = batches_of_a_visit(4)
     for number, one in enumerate(posted):
         assert collecting.post({**one, "user_id": "u1" if number < 2 else "c17"})[0] == 200
@@ -239,16 +235,14 @@ def test_the_collector_writes_who_has_logged_in(collecting: Collecting, tmp_path
     assert store_of(tmp_path)[0].user_id == "c17"
 
 
-def test_escape_sequences_of_a_request_do_not_reach_the_log(
-    collecting: Collecting, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_escape_sequences_of_a_request_do_not_reach_the_log(collecting, caplog):
     collecting.post(json.dumps(batch([EVENT])).replace('"w1"', '"w1", "\\u001b[31m": 1').encode())
     lines = [record.getMessage() for record in caplog.records if "refused (400)" in record.getMessage()]
     assert lines
     assert "\x1b" not in "".join(lines)
 
 
-def test_a_link_in_the_folder_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_in_the_folder_is_not_followed(tmp_path):
     (tmp_path / "other").write_text("kept")
     with Journal(tmp_path / "recordings", most_session_bytes=1 << 20) as journal:
         journal.path("s1").symlink_to(tmp_path / "other")
@@ -257,7 +251,7 @@ def test_a_link_in_the_folder_is_not_followed(tmp_path: Path) -> None:
     assert (tmp_path / "other").read_text() == "kept"
 
 
-def test_only_who_has_the_token_may_post(collect: Collect, tmp_path: Path) -> None:
+def test_only_who_has_the_token_may_post(collect, tmp_path):
     collecting = collect()
     posted = batch([EVENT])
     assert collecting.post(posted, path="/batches")[0] == 404
@@ -270,7 +264,7 @@ def test_only_who_has_the_token_may_post(collect: Collect, tmp_path: Path) -> No
     assert (tmp_path / "recordings" / "s1.jsonl").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_body_that_is_too_long_is_413_whether_it_says_so_or_not(collecting: Collecting, tmp_path: Path) -> None:
+def test_a_body_that_is_too_long_is_413_whether_it_says_so_or_not(collecting, tmp_path):
     long = json.dumps(batch([{**EVENT, "data": "x" * (1 << 20)}])).encode()
     assert status_of(collecting, b"Content-Length: 99999999999\r\n\r\n") == 413  # before anything is sent
     chunked = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (long[:600_000], long[600_000:], b""))
@@ -278,7 +272,7 @@ def test_a_body_that_is_too_long_is_413_whether_it_says_so_or_not(collecting: Co
     assert not list((tmp_path / "recordings").glob("*.jsonl"))
 
 
-def test_a_session_grows_no_longer_than_an_import_reads(collecting: Collecting, tmp_path: Path) -> None:
+def test_a_session_grows_no_longer_than_an_import_reads(collecting, tmp_path):
     large = {**EVENT, "data": "x" * 600_000}
     assert [collecting.post(batch([large], number))[0] for number in (0, 1)] == [200, 413]
     assert [line["number"] for line in lines_of(tmp_path)] == [0]
@@ -293,7 +287,7 @@ def status_of(collecting: Collecting, rest: bytes) -> int:
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_with_one_line(collect: Collect, stop: signal.Signals) -> None:
+def test_a_signal_ends_it_with_one_line(collect, stop):
     collecting = collect()
     collecting.post(batch([EVENT]))
     collecting.process.send_signal(stop)
@@ -304,7 +298,7 @@ def test_a_signal_ends_it_with_one_line(collect: Collect, stop: signal.Signals) 
     assert collecting.process.returncode == 130
 
 
-def test_one_process_alone_collects_into_a_folder(collect: Collect, tmp_path: Path) -> None:
+def test_one_process_alone_collects_into_a_folder(collect, tmp_path):
     collect()
     with pytest.raises(BadConfig, match="another process is at work"):
         Journal(tmp_path / "recordings", most_session_bytes=1)

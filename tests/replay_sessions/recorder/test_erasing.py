@@ -11,14 +11,14 @@ import pytest
 from replay_sessions import SessionStore, StoreWriter
 from replay_sessions.__main__ import main
 from replay_sessions.store.work_folder import rewriting
-from tests.replay_sessions.recorder.conftest import Collecting, batches_of_a_visit
+from tests.replay_sessions.recorder.conftest import batches_of_a_visit
 from tests.replay_sessions.store.audit.test_audit import walk
 
 pytestmark = pytest.mark.long
 
 
 @pytest.fixture
-def folders(collecting: Collecting, tmp_path: Path) -> list[str]:
+def folders(collecting, tmp_path) -> list[str]:
     """Recordings of three people, one of whom came twice and has a visit that cannot be imported, and their store."""
     visits = [("ORD-1", "u1"), ("ORD-2", "u1"), ("s3", "u2"), ("s4", "u3")]
     for number, (session, user) in enumerate(visits):
@@ -38,9 +38,7 @@ def held(folders: list[str]) -> str:
     return "".join([*sessions, *plain, *(path.name for path in recordings.iterdir())])
 
 
-def test_a_users_sessions_are_erased_from_recordings_and_store(
-    folders: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_users_sessions_are_erased_from_recordings_and_store(folders, capsys):
     before = held(folders)
     assert all(name in before for name in ("u1", "ORD-1", "ORD-5"))
     with rewriting(Path(folders[0])):  # an import that replaces the store would bring them back
@@ -59,7 +57,7 @@ def test_a_users_sessions_are_erased_from_recordings_and_store(
     assert "no session is of 'u1'" in capsys.readouterr().err
 
 
-def test_a_session_is_erased_while_the_collector_writes_on(collecting: Collecting, folders: list[str]) -> None:
+def test_a_session_is_erased_while_the_collector_writes_on(collecting, folders):
     assert main(["erase", "ORD-2", *folders]) == 0
     assert "ORD-2" not in held(folders)
     assert "ORD-1" in held(folders)
@@ -68,7 +66,7 @@ def test_a_session_is_erased_while_the_collector_writes_on(collecting: Collectin
     assert main(["erase", "ORD-2", folders[1]]) == 0
 
 
-def test_a_store_may_be_left_without_sessions(folders: list[str]) -> None:
+def test_a_store_may_be_left_without_sessions(folders):
     for user in ("u1", "u2", "u3"):
         assert main(["erase", user, folders[0]]) == 0
     assert len(SessionStore.open(folders[0])) == 0
@@ -78,9 +76,7 @@ IDS = {"kiosk (2)": "u1", "kiosk (Berlin) 17": "u2", "kiosk (Berlin) 17 (2)": "u
 
 
 @pytest.mark.parametrize("erased", [*IDS, "kiosk", "u2", "1"])
-def test_an_id_is_matched_as_it_stands_and_without_the_number_of_an_import(
-    erased: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_id_is_matched_as_it_stands_and_without_the_number_of_an_import(erased, tmp_path, capsys):
     with StoreWriter(tmp_path / "store", source="test") as writer:
         for number, (session_id, user) in enumerate(IDS.items()):
             writer.write(walk(number, session_id=session_id, user_id=user))
@@ -93,9 +89,7 @@ def test_an_id_is_matched_as_it_stands_and_without_the_number_of_an_import(
     assert store.manifest.rejected == (2 if erased == "kiosk" else 5)  # those erased beside all that name none of them
 
 
-def test_packed_recordings_are_searched_and_damaged_ones_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_packed_recordings_are_searched_and_damaged_ones_named(tmp_path, capsys):
     head = b'{"data": [{"data": {"tag": "shop_r1.session", "payload": {"session_id": "s3", "user_id": "u1"}}}]}\n'
     packed = gzip.compress(head + head.replace(b"u1", b"c17"))  # who has logged in since
     (mine := tmp_path / "s3.jsonl.gz").write_bytes(packed)
@@ -113,7 +107,7 @@ def head(session: str, user: str, **more: object) -> str:
     return json.dumps({"window_id": "w", **more, "data": [{"data": {"tag": "shop_r1.session", "payload": ids}}]}) + "\n"
 
 
-def test_ids_posted_by_a_page_erase_nothing_of_other_people(tmp_path: Path) -> None:
+def test_ids_posted_by_a_page_erase_nothing_of_other_people(tmp_path):
     (tmp_path / "s1.jsonl").write_text(head("s1", "u1"))
     (tmp_path / "u1.jsonl").write_text(head("u1", "u2"))  # an id that is a session's here and a user's there
     (tmp_path / "s3.jsonl").write_text(head("s3", "u3") + head("s1", "u1", number=0))  # as an earlier collector took it
@@ -125,9 +119,7 @@ def test_ids_posted_by_a_page_erase_nothing_of_other_people(tmp_path: Path) -> N
     assert SessionStore.open(tmp_path / "store").session_ids() == ["s1", "u1"]
 
 
-def test_sessions_of_several_users_are_named_and_erased_only_after_a_yes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sessions_of_several_users_are_named_and_erased_only_after_a_yes(tmp_path, capsys):
     (tmp_path / "a.jsonl").write_text(head("kiosk", "u1"))
     (tmp_path / "b.jsonl").write_text(head("kiosk", "u2"))
     assert main(["erase", "kiosk", str(tmp_path)]) == 2

@@ -39,9 +39,7 @@ def links(html: str, window: ViewportName) -> list[str]:
 
 @pytest.mark.parametrize("window", VIEWPORTS)
 @pytest.mark.parametrize("name", _CASES)
-def test_the_links_that_a_browser_shows_are_kept_and_no_others(
-    truth: dict[str, Any], name: str, window: ViewportName
-) -> None:
+def test_the_links_that_a_browser_shows_are_kept_and_no_others(truth, name, window):
     assert links(_CASES[name], window) == sorted(truth["cases"][name][window])
 
 
@@ -64,9 +62,7 @@ def agree(pages: dict[str, bytes], truth: dict[str, dict[str, str]], window: Vie
 
 @pytest.mark.parametrize("window", VIEWPORTS)
 @pytest.mark.parametrize("every", [pytest.param(12, marks=pytest.mark.long), pytest.param(1, marks=pytest.mark.slow)])
-def test_controls_that_a_browser_shows_are_kept_and_those_that_it_hides_are_not(
-    shared_data: Path, truth: dict[str, Any], window: ViewportName, every: int
-) -> None:
+def test_controls_that_a_browser_shows_are_kept_and_those_that_it_hides_are_not(shared_data, truth, window, every):
     pages = list(raw_pages(shared_data).items())
     assert len(pages) >= 70
     agree(dict(pages[every // 6 :: every]), truth["pages"], window)
@@ -74,7 +70,7 @@ def test_controls_that_a_browser_shows_are_kept_and_those_that_it_hides_are_not(
 
 @pytest.mark.browser
 @pytest.mark.usefixtures("browser")
-def test_a_browser_still_says_what_the_truth_file_says(shared_data: Path, truth: dict[str, Any]) -> None:
+def test_a_browser_still_says_what_the_truth_file_says(shared_data, truth):
     with viewing(STATES) as view:
         for name, page in list(raw_pages(shared_data).items())[::10]:
             for window in VIEWPORTS:
@@ -85,7 +81,7 @@ def test_a_browser_still_says_what_the_truth_file_says(shared_data: Path, truth:
 
 @pytest.mark.browser
 @pytest.mark.usefixtures("browser")
-def test_a_browser_still_says_what_the_cases_say(truth: dict[str, Any]) -> None:
+def test_a_browser_still_says_what_the_cases_say(truth):
     with viewing(CASE_SCRIPT) as view:
         for name, html in _CASES.items():
             assert {window: view(html.encode(), window) for window in VIEWPORTS} == truth["cases"][name], name
@@ -151,7 +147,7 @@ def random_page(draw: Random) -> str:
 
 @pytest.mark.browser
 @pytest.mark.usefixtures("browser")
-def test_random_pages_are_read_as_a_browser_reads_them() -> None:
+def test_random_pages_are_read_as_a_browser_reads_them():
     draw = Random(30)
     with viewing(CASE_SCRIPT) as view:
         for page, window in itertools.product([random_page(draw) for _ in range(2_000)], VIEWPORTS):

@@ -1,13 +1,11 @@
 """The memory of style sheets between pages changes no page, and stays within bounds."""
 
-import pytest
-
 from replay_sessions.simplify import cascade, simplify
 
 SHEET = "<style>.menu .item { display: none } #late { display: none }</style>"
 
 
-def test_pages_with_the_same_sheets_are_told_apart_by_what_is_around_an_element() -> None:
+def test_pages_with_the_same_sheets_are_told_apart_by_what_is_around_an_element():
     inside = f"{SHEET}<div class=menu><p class=item>secret</p></div>"
     outside = f"{SHEET}<div class=other><p class=item>shown</p></div>"
     for _ in range(2):
@@ -15,7 +13,7 @@ def test_pages_with_the_same_sheets_are_told_apart_by_what_is_around_an_element(
         assert "shown" in simplify(outside).html
 
 
-def test_pages_with_other_sheets_are_told_apart_though_their_elements_are_the_same() -> None:
+def test_pages_with_other_sheets_are_told_apart_though_their_elements_are_the_same():
     element = "<p class=gone>text</p>"
     for _ in range(2):
         assert "text" not in simplify(f"<style>.gone {{ display: none }}</style>{element}").html
@@ -23,7 +21,7 @@ def test_pages_with_other_sheets_are_told_apart_though_their_elements_are_the_sa
         assert "text" in simplify(element).html
 
 
-def test_pages_are_the_same_when_too_much_was_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_are_the_same_when_too_much_was_remembered(monkeypatch):
     pages = [
         f"{SHEET}<div class='menu c{n}'><p class=item id=i{n}>secret</p><p hidden>x</p>seen</div>" for n in range(9)
     ]

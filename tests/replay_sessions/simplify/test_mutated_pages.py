@@ -2,7 +2,6 @@
 
 import gzip
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -99,14 +98,14 @@ def check(page: bytes | str) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(pages([WRITTEN]))
-def test_a_damaged_page_raises_nothing_but_the_project_s_errors(page: bytes | str) -> None:
+def test_a_damaged_page_raises_nothing_but_the_project_s_errors(page):
     check(page)
 
 
 @pytest.mark.slow
 @settings(max_examples=50_000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_damaged_real_pages_raise_nothing_but_the_project_s_errors(shared_data: Path, data: st.DataObject) -> None:
+def test_damaged_real_pages_raise_nothing_but_the_project_s_errors(shared_data, data):
     files = sorted((shared_data / "raw_pages").rglob("*.html.gz"))
     page = gzip.decompress(data.draw(st.sampled_from(files)).read_bytes())
     start = data.draw(st.integers(0, max(0, len(page) - LONGEST)))
@@ -115,7 +114,7 @@ def test_damaged_real_pages_raise_nothing_but_the_project_s_errors(shared_data: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cards", "text", "script", "one tag", "random bytes"])
-def test_a_page_of_50_megabytes_takes_two_minutes_and_three_gigabytes_at_most(kind: str) -> None:
+def test_a_page_of_50_megabytes_takes_two_minutes_and_three_gigabytes_at_most(kind):
     program = (
         "import random, resource, sys, time\n"
         "from replay_sessions.foundation.errors import ShopR1Error\n"

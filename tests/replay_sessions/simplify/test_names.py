@@ -23,22 +23,22 @@ def grid(*cards: str) -> str:
     return f"<main><ul>{''.join(cards)}</ul></main>"
 
 
-def test_a_card_is_a_scope_named_by_its_title() -> None:
+def test_a_card_is_a_scope_named_by_its_title():
     assert names(grid(card("Red kettle"))) == ["red_kettle.view", "red_kettle.price", "red_kettle.add_to_cart"]
 
 
-def test_a_changed_price_leaves_names_as_they_are() -> None:
+def test_a_changed_price_leaves_names_as_they_are():
     before = names(grid(card("Red kettle", "$20"), card("Toaster", "€ 35,90")))
     assert names(grid(card("Red kettle", "$1,299.00"), card("Toaster", "35 kr"))) == before
 
 
-def test_an_added_card_leaves_other_names_as_they_are() -> None:
+def test_an_added_card_leaves_other_names_as_they_are():
     before = names(grid(card("Red kettle"), card("Toaster")))
     after = names(grid(card("Blue kettle"), card("Red kettle"), card("Mug"), card("Toaster")))
     assert [name for name in after if name in before] == before
 
 
-def test_cards_of_one_title_and_links_of_one_text_are_numbered_in_the_order_of_the_page() -> None:
+def test_cards_of_one_title_and_links_of_one_text_are_numbered_in_the_order_of_the_page():
     assert [name for name in names(grid(card("Mug"), card("Mug"))) if name.endswith("add_to_cart")] == [
         "mug.add_to_cart",
         "mug_2.add_to_cart",
@@ -46,7 +46,7 @@ def test_cards_of_one_title_and_links_of_one_text_are_numbered_in_the_order_of_t
     assert names("<a href=1>More</a><a href=2>More</a><a href=3>More 2</a>") == ["more", "more_2", "more_2_2"]
 
 
-def test_landmarks_are_scopes() -> None:
+def test_landmarks_are_scopes():
     top = "<header><nav><a href=1>Deals</a></nav><form role=search><input placeholder=Find></form></header>"
     page = f"{top}<footer><a href=2>Help</a></footer>"
     assert names(page) == [
@@ -54,7 +54,7 @@ def test_landmarks_are_scopes() -> None:
     ]  # fmt: skip
 
 
-def test_deep_scopes_lose_their_middle() -> None:
+def test_deep_scopes_lose_their_middle():
     page = (
         "<header><nav><section><h2>One</h2><section><h3>Two</h3><a href=x>Three</a></section></section></nav></header>"
     )
@@ -75,11 +75,11 @@ def test_deep_scopes_lose_their_middle() -> None:
         ("!?", ""),
     ],
 )
-def test_slugs_keep_the_letters_of_all_scripts(text: str, word: str) -> None:
+def test_slugs_keep_the_letters_of_all_scripts(text, word):
     assert slug(text) == word
 
 
-def test_slugs_end_at_a_word_and_at_about_sixty_characters() -> None:
+def test_slugs_end_at_a_word_and_at_about_sixty_characters():
     assert slug("electric kettle with " * 10) == "electric_kettle_with_electric_kettle_with_electric_kettle"
     assert len(slug("x" * 500)) == 60
 
@@ -99,11 +99,11 @@ def test_slugs_end_at_a_word_and_at_about_sixty_characters() -> None:
         ("¥3,980", "price"),
     ],
 )
-def test_prices_are_left_out_of_names_unless_they_are_what_is_chosen(text: str, word: str) -> None:
+def test_prices_are_left_out_of_names_unless_they_are_what_is_chosen(text, word):
     assert leaf(text) == word
 
 
-def test_a_name_is_never_empty() -> None:
+def test_a_name_is_never_empty():
     assert names("<a href=x>!</a><button></button><input><a href=y id=nav-17>!</a>") == [
         "link",
         "button",
@@ -113,13 +113,13 @@ def test_a_name_is_never_empty() -> None:
 
 
 @given(st.lists(st.sampled_from(["a", "a_2", "a_2_2", "b", "a_3"]), max_size=30))
-def test_no_name_is_handed_out_twice(wanted: list[str]) -> None:
+def test_no_name_is_handed_out_twice(wanted):
     namer, scope = Namer(), Scope(None, "")
     given_names = [namer.name(scope, word) for word in wanted]
     assert len(set(given_names)) == len(given_names)
 
 
-def test_ten_thousand_elements_of_one_name_take_no_longer_each() -> None:
+def test_ten_thousand_elements_of_one_name_take_no_longer_each():
     assert names("<a href=x>More</a>" * 10_000)[-1] == "more_10000"
 
 
@@ -138,11 +138,11 @@ def test_ten_thousand_elements_of_one_name_take_no_longer_each() -> None:
         ("<a href='/p/odger-chair-00457311/'><img src=x></a>", "odger_chair"),
     ],
 )
-def test_a_link_is_named_by_its_heading_and_without_badges_and_counts(link: str, name: str) -> None:
+def test_a_link_is_named_by_its_heading_and_without_badges_and_counts(link, name):
     assert names(link) == [name]
 
 
-def test_repeated_parts_of_a_page_are_cards() -> None:
+def test_repeated_parts_of_a_page_are_cards():
     product = (
         "<div class='card {0}'><a href=1><img alt='{0}'></a><a href=1>{0}</a><span>$3</span><button>Buy</button></div>"
     )
@@ -151,7 +151,7 @@ def test_repeated_parts_of_a_page_are_cards() -> None:
     ]  # fmt: skip
 
 
-def test_elements_of_a_tag_of_the_site_s_own_are_cards() -> None:
+def test_elements_of_a_tag_of_the_site_s_own_are_cards():
     tile = (
         "<shop-tile{}><template shadowrootmode=open><a href=1>{}</a><button>Buy</button></template><p>x</p></shop-tile>"
     )
@@ -160,7 +160,7 @@ def test_elements_of_a_tag_of_the_site_s_own_are_cards() -> None:
     assert names(page.replace("shop-tile", "div")) == ["kettle", "buy", "mug", "buy_2"]
 
 
-def test_a_menu_is_named_by_the_link_that_opens_it() -> None:
+def test_a_menu_is_named_by_the_link_that_opens_it():
     menu = "<li><a href=1>{}</a><ul><li><a href=2>Jeans</a></li><li><a href=3>Tops</a></li></ul></li>"
     page = f"<nav><ul>{menu.format('Women')}{menu.format('Men')}</ul></nav>"
     assert names(page)[1:] == [
@@ -168,7 +168,7 @@ def test_a_menu_is_named_by_the_link_that_opens_it() -> None:
     ]  # fmt: skip
 
 
-def test_parts_of_which_all_begin_alike_are_named_by_their_text() -> None:
+def test_parts_of_which_all_begin_alike_are_named_by_their_text():
     vendor = "<div class=vendor><p>{}</p><a href=x>Expand</a><input type=checkbox aria-label=Allow></div>"
     assert names(vendor.format("Google") + vendor.format("Criteo") + vendor.format("Adobe"))[:2] == [
         "google.expand",
@@ -176,7 +176,7 @@ def test_parts_of_which_all_begin_alike_are_named_by_their_text() -> None:
     ]
 
 
-def test_the_title_of_a_section_is_not_the_title_of_the_first_product_in_it() -> None:
+def test_the_title_of_a_section_is_not_the_title_of_the_first_product_in_it():
     product = "<div class=product><h3><a href=1>{}</a></h3><button>Buy</button></div>"
     page = f"<section>{product.format('Kettle')}{product.format('Mug')}</section>"
     assert names(page) == ["kettle.view", "kettle.buy", "mug.view", "mug.buy"]

@@ -91,12 +91,12 @@ def check_inert(document: str) -> None:
 
 
 @pytest.mark.parametrize("page", HOSTILE_PAGES)
-def test_a_hostile_page_is_shown_without_anything_that_acts(page: str) -> None:
+def test_a_hostile_page_is_shown_without_anything_that_acts(page):
     check_inert(page_document(page))
 
 
 @pytest.mark.parametrize("page", HOSTILE_PAGES)
-def test_every_element_to_act_on_is_shown_under_its_name(page: str) -> None:
+def test_every_element_to_act_on_is_shown_under_its_name(page):
     check_names(page)
 
 
@@ -110,30 +110,30 @@ def check_names(page: str) -> None:
 
 @given(fragments())
 @example("<svg><textarea name=a><b name=b.c>")
-def test_no_fragment_becomes_active(page: str) -> None:
+def test_no_fragment_becomes_active(page):
     document = page_document(page, marks={"a": "logged", "b.c": "chosen"})
     check_inert(document)
 
 
 @given(fragments())
 @example('</a><a><math><style><a name="a">')
-def test_no_fragment_loses_a_name(page: str) -> None:
+def test_no_fragment_loses_a_name(page):
     check_names(page)
 
 
 @given(st.text(st.characters(exclude_categories=("Cc", "Cs"))))
-def test_text_is_shown_as_it_is(text: str) -> None:
+def test_text_is_shown_as_it_is(text):
     body = next(element for element in elements_of(page_document(f"<p>{escape(text)}")) if element.tag == "body")
     assert "".join(body.itertext()) == text
 
 
-def test_a_document_in_an_attribute_is_read_back_as_it_was() -> None:
+def test_a_document_in_an_attribute_is_read_back_as_it_was():
     document = page_document("<p>&quot;</iframe>'")
     frame = f'<iframe sandbox srcdoc="{escape(document)}"></iframe>'
     assert [element.get("srcdoc") for element in elements_of(frame) if element.tag == "iframe"] == [document]
 
 
-def test_marks_stand_on_the_first_element_of_the_name_and_around_fields() -> None:
+def test_marks_stand_on_the_first_element_of_the_name_and_around_fields():
     page = '<a name="cart">Cart</a><a name="cart">Again</a><input name="search"><textarea name="note"></textarea>'
     marks = {"cart": "logged chosen", "search": "chosen", "note": "logged", "absent": "logged"}
     marked = [element for element in elements_of(page_document(page, marks=marks)) if element.get("data-mark")]
@@ -146,11 +146,11 @@ def test_marks_stand_on_the_first_element_of_the_name_and_around_fields() -> Non
     assert [one[0].get("name") for one in marked[1:]] == ["search", "note"]
 
 
-def test_a_mark_cannot_break_out() -> None:
+def test_a_mark_cannot_break_out():
     check_inert(page_document('<a name="a">a</a>', marks={"a": '"><script>alert(1)</script>'}))
 
 
-def test_closed_and_hidden_parts_are_shown() -> None:
+def test_closed_and_hidden_parts_are_shown():
     page = (
         '<title>Tents</title><details><summary name="more">More</summary>2.1 kg</details><dialog>Sale</dialog>'
         '<select name="size"><option name="size.s" selected>S<option name="size.m">Medium</select>'
@@ -164,7 +164,7 @@ def test_closed_and_hidden_parts_are_shown() -> None:
     assert [one.tag for one in elements_of(document) if "open" in one.attrib] == ["details"]
 
 
-def test_pages_nest_deeper_than_python_does() -> None:
+def test_pages_nest_deeper_than_python_does():
     document = page_document("<div>" * 20_000 + '<a name="deep">x')
     assert document.count("<div>") == 20_000
     assert 'name="deep"' in document

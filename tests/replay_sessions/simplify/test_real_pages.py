@@ -11,7 +11,6 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,13 +31,13 @@ _CARDS = re.compile(r'<li[^>]*class="[^"]*a-carousel-card[^"]*"|<div[^>]*class="
 
 
 @pytest.fixture(scope="module")
-def pages(shared_data: Path) -> dict[str, bytes]:
+def pages(shared_data) -> dict[str, bytes]:
     files = sorted((shared_data / "raw_pages").rglob("*.html.gz"))
     return {file.name[:12]: gzip.decompress(file.read_bytes()) for file in files}
 
 
 @pytest.fixture(scope="module")
-def amazon_pages(pages: dict[str, bytes]) -> dict[str, str]:
+def amazon_pages(pages) -> dict[str, str]:
     found = {name: page.decode() for name, page in pages.items() if find_recipe(page).name == "amazon"}
     assert len(found) >= 10
     return found
@@ -48,7 +47,7 @@ def names(page: str) -> list[str]:
     return [name for _, name in _NAMED.findall(simplify(page).html)]
 
 
-def test_every_control_that_is_kept_has_a_name_of_its_own(pages: dict[str, bytes]) -> None:
+def test_every_control_that_is_kept_has_a_name_of_its_own(pages):
     assert len(pages) >= 70
     for page_name, page in pages.items():
         recipe = find_recipe(page)
@@ -61,7 +60,7 @@ def test_every_control_that_is_kept_has_a_name_of_its_own(pages: dict[str, bytes
         assert written == Counter(target.tag for target in walk.targets if target.tag in _CONTROLS), page_name
 
 
-def test_titles_and_prices_of_products_survive(pages: dict[str, bytes]) -> None:
+def test_titles_and_prices_of_products_survive(pages):
     with_title = with_price = 0
     for page_name, page in pages.items():
         soup = BeautifulSoup(page, "lxml")
@@ -114,13 +113,13 @@ def parts_of(described: Any) -> Iterator[dict[str, Any]]:
             yield from parts_of(part)
 
 
-def test_output_is_3_to_15_percent_of_the_input_and_the_same_on_every_run(pages: dict[str, bytes]) -> None:
+def test_output_is_3_to_15_percent_of_the_input_and_the_same_on_every_run(pages):
     results = {name: simplify(page).html for name, page in pages.items()}
     assert {name: simplify(page).html for name, page in pages.items()} == results
     assert 0.03 < sum(map(len, results.values())) / sum(map(len, pages.values())) < 0.15
 
 
-def test_other_prices_leave_the_names_of_real_pages_as_they_are(amazon_pages: dict[str, str]) -> None:
+def test_other_prices_leave_the_names_of_real_pages_as_they_are(amazon_pages):
     for page_name, page in amazon_pages.items():
         changer = random.Random(page_name)
 
@@ -132,14 +131,13 @@ def test_other_prices_leave_the_names_of_real_pages_as_they_are(amazon_pages: di
         assert names(changed) == names(page), page_name
 
 
-def test_a_card_added_anywhere_leaves_the_other_names_of_real_pages_as_they_are(amazon_pages: dict[str, str]) -> None:
+def test_a_card_added_anywhere_leaves_the_other_names_of_real_pages_as_they_are(amazon_pages):
     tried = 0
     for page_name, page in amazon_pages.items():
         places = [match.start() for match in _CARDS.finditer(page)]
         before = names(page)
         for place in random.Random(page_name).sample(places, min(5, len(places))):
             start = _CARDS.match(page, place)
-            assert start is not None
             end = "</div>" if start[0].startswith("<div") else "</li>"
             title = "Quixotic zeppelin 77"
             card = (

@@ -28,7 +28,7 @@ def simplified(page: str, rules: str, folder: Path) -> SimplifiedPage:
     return simplify(page, load_recipe(file))
 
 
-def test_the_recipe_of_the_document_does_what_the_document_says(tmp_path: Path) -> None:
+def test_the_recipe_of_the_document_does_what_the_document_says(tmp_path):
     rules = "\n".join(re.findall(r"```toml\n(.*?)```", _DOCUMENT.read_text("utf-8"), re.DOTALL))
     page = simplified(_PAGE, rules, tmp_path)
     assert [element.name for element in page.elements] == [
@@ -41,7 +41,7 @@ def test_the_recipe_of_the_document_does_what_the_document_says(tmp_path: Path) 
     assert "By [name]" in page.html
 
 
-def test_the_document_lists_every_key_of_a_rule() -> None:
+def test_the_document_lists_every_key_of_a_rule():
     rows = re.findall(r"^\| `(\w+)` \|", _DOCUMENT.read_text("utf-8"), re.MULTILINE)
     assert rows == [*type(load_recipe("generic").rules[0]).__struct_fields__]
 
@@ -59,23 +59,23 @@ def test_the_document_lists_every_key_of_a_rule() -> None:
         "body > :nth-child(2)",
     ],
 )
-def test_selectors_ask_for_parts_of_classes_and_other_attributes(selector: str, tmp_path: Path) -> None:
+def test_selectors_ask_for_parts_of_classes_and_other_attributes(selector, tmp_path):
     rules = f'[[rule]]\nselect = "{selector}"\nname = "card"'
     page = '<p class="other_x"><a href=x>Other</a></p><div class="productCard_x7" data-id=7>Red</div>'
     assert [element.name for element in simplified(page, rules, tmp_path).elements] == ["other", "card"]
 
 
-def test_class_conditions_hold_for_what_is_inside_too(tmp_path: Path) -> None:
+def test_class_conditions_hold_for_what_is_inside_too(tmp_path):
     rules = '[[rule]]\nselect = "[class*=Card] [class*=buy]"\nname = "buy"'
     page = "<div class=aCard><i class=xbuy>1</i></div><i class=xbuy>2</i>"
     assert [element.text for element in simplified(page, rules, tmp_path).elements] == ["1"]
 
 
-def test_hidden_elements_are_shown_where_a_recipe_keeps_them(tmp_path: Path) -> None:
+def test_hidden_elements_are_shown_where_a_recipe_keeps_them(tmp_path):
     assert "shown" in simplified("<p hidden class=x>shown</p>", '[[rule]]\nselect = ".x"\nkeep = true', tmp_path).html
 
 
-def test_a_recipe_takes_back_what_the_recipe_below_says(tmp_path: Path) -> None:
+def test_a_recipe_takes_back_what_the_recipe_below_says(tmp_path):
     page = "<li><h3>Kettle</h3><a href=x>Buy</a></li>"
     rules = '[[rule]]\nselect = "li"\ncard = ""'
     assert [element.name for element in simplified(page, "", tmp_path).elements] == ["kettle.buy"]
@@ -96,11 +96,11 @@ def test_a_recipe_takes_back_what_the_recipe_below_says(tmp_path: Path) -> None:
         ('extends = "amazn"', "Did you mean 'amazon'"),
     ],
 )
-def test_a_recipe_that_does_not_read_is_told_why(rules: str, said: str, tmp_path: Path) -> None:
+def test_a_recipe_that_does_not_read_is_told_why(rules, said, tmp_path):
     with pytest.raises(BadConfig, match=re.escape(said)):
         simplified("<p>x</p>", rules, tmp_path)
 
 
-def test_an_unknown_recipe_is_told_which_there_are() -> None:
+def test_an_unknown_recipe_is_told_which_there_are():
     with pytest.raises(BadConfig, match="Did you mean 'amazon'"):
         load_recipe("amazn")

@@ -16,7 +16,7 @@ def _card(title: str, number: int, remark: str = "") -> str:
     return f"<a href={address}>{remark}<span>{title}</span></a><button>Buy</button>"
 
 
-def test_place_in_a_carousel_titles_no_card() -> None:
+def test_place_in_a_carousel_titles_no_card():
     def carousel(shift: int) -> str:
         slides = [_card("Blue kettle", 4711), _card("Red pan", 4712)]
         return "".join(
@@ -28,7 +28,7 @@ def test_place_in_a_carousel_titles_no_card() -> None:
     assert "blue_kettle.buy" in _names(carousel(1))
 
 
-def test_cards_of_one_title_are_told_apart_by_their_addresses_and_not_by_their_order() -> None:
+def test_cards_of_one_title_are_told_apart_by_their_addresses_and_not_by_their_order():
     first, second = _card("Wall hook", 40281), _card("Wall hook", 40282)
     other = _card("Red pan", 4712)
     names = _names(_cards(first, second, other))
@@ -37,7 +37,7 @@ def test_cards_of_one_title_are_told_apart_by_their_addresses_and_not_by_their_o
     assert names[2:4] == swapped[:2]
 
 
-def test_cards_behind_a_redirection_are_told_apart_by_where_it_leads() -> None:
+def test_cards_behind_a_redirection_are_told_apart_by_where_it_leads():
     def advertised(number: int) -> str:
         address = f"/redirect/ad_1?id=5609287033&amp;url=%2Fdp%2FB00AYW{number}%2Fref%3Dad_1%3Fpsc%3D1"
         return f"<a href='{address}'><span>Wall hook</span></a><button>Buy</button>"
@@ -48,13 +48,13 @@ def test_cards_behind_a_redirection_are_told_apart_by_where_it_leads() -> None:
     assert not any(name.split(".")[0].endswith(("_2", "_3")) for name in names)
 
 
-def test_remark_in_a_link_is_no_part_of_names() -> None:
+def test_remark_in_a_link_is_no_part_of_names():
     plain = _names(_cards(_card("Blue kettle", 4711), _card("Red pan", 4712)))
     marked = _names(_cards(_card("Blue kettle", 4711, "<div>2 for 1</div>"), _card("Red pan", 4712)))
     assert plain == marked
 
 
-def test_list_is_titled_by_the_text_before_it_and_not_by_its_first_entry() -> None:
+def test_list_is_titled_by_the_text_before_it_and_not_by_its_first_entry():
     def column(*entries: str) -> str:
         links = "".join(f"<li><a href=/{entry}>{entry}</a></li>" for entry in entries)
         jobs = "<li><a href=/x>Jobs</a></li><li><a href=/y>Press</a></li>"
@@ -64,7 +64,7 @@ def test_list_is_titled_by_the_text_before_it_and_not_by_its_first_entry() -> No
     assert "help.returns" in _names(column("Delivery", "Cars", "Returns"))
 
 
-def test_list_is_titled_by_the_text_before_it_though_a_sponsored_card_comes_among_the_first() -> None:
+def test_list_is_titled_by_the_text_before_it_though_a_sponsored_card_comes_among_the_first():
     def section(*, sponsored: str = "") -> str:
         links = [
             f"<div class=p><a href=/{title}><h3>{title}</h3></a></div>" for title in ("Kettle", "Pan", "Jug", "Lid")
@@ -79,7 +79,7 @@ def test_list_is_titled_by_the_text_before_it_though_a_sponsored_card_comes_amon
     assert set(names) <= set(after)
 
 
-def test_siblings_most_of_which_bear_one_title_stay_without_when_another_comes() -> None:
+def test_siblings_most_of_which_bear_one_title_stay_without_when_another_comes():
     def popup(title: str) -> str:
         return f"<div class=popup><button title=Close></button><b>{title}</b><input placeholder=Mail></div>"
 
@@ -92,5 +92,5 @@ def test_siblings_most_of_which_bear_one_title_stay_without_when_another_comes()
     assert set(names) <= set(after)
 
 
-def test_price_in_letters_or_with_a_dash_is_no_part_of_names() -> None:
+def test_price_in_letters_or_with_a_dash_is_no_part_of_names():
     assert _names("<a href=/x>Kettle Rs17,500</a>") == _names("<a href=/x>Kettle 112,-</a>") == ["kettle"]

@@ -25,12 +25,12 @@ _SHEET = """@layer a, b; @layer b { .a:not(.b, :hover) > p { display: none !impo
 @settings(max_examples=200, deadline=None)
 @given(damaged([_SHEET, ""], st.sampled_from(_PIECES) | st.text(max_size=9)))
 @example("display:is(:is(")  # breaks tinycss2 before 1.2
-def test_no_style_sheet_breaks_a_page(css: str) -> None:
+def test_no_style_sheet_breaks_a_page(css):
     attribute = css.replace("'", "&#39;")
     assert "after" in simplify(f"{_PAGE.replace('{}', css)}<p style='{attribute}'></p><p>after</p>").html or "<" in css
 
 
-def test_a_rule_that_is_not_understood_may_show_but_not_hide() -> None:
+def test_a_rule_that_is_not_understood_may_show_but_not_hide():
     rule = ":unheard-of(x) {{ display: {} }}"
     assert "seen" in simplify(f"<style>p{rule.format('none')}</style><p>seen</p>").html
     assert "seen" in simplify(f"<style>p{{display:none}} p{rule.format('block')}</style><p>seen</p>").html
@@ -50,5 +50,5 @@ def test_a_rule_that_is_not_understood_may_show_but_not_hide() -> None:
         ("*", (0, 0, 0)),
     ],
 )
-def test_a_selector_weighs_what_css_says(selector: str, specificity: tuple[int, int, int]) -> None:
+def test_a_selector_weighs_what_css_says(selector, specificity):
     assert [item.specificity for item in parse_selectors(selector)] == [specificity]

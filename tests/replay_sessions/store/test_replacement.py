@@ -43,9 +43,7 @@ def fail_rename(monkeypatch: pytest.MonkeyPatch, *numbers: int) -> None:
     monkeypatch.setattr(os, "rename", counted)
 
 
-def test_of_two_writers_at_once_the_quicker_keeps_its_store_and_the_other_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_two_writers_at_once_the_quicker_keeps_its_store_and_the_other_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "store"
     sync = work_folder.sync_tree
 
@@ -62,9 +60,7 @@ def test_of_two_writers_at_once_the_quicker_keeps_its_store_and_the_other_is_ref
 
 
 @pytest.mark.parametrize("failing", [1, 2])
-def test_a_rename_that_fails_leaves_the_old_store(
-    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch, failing: int
-) -> None:
+def test_a_rename_that_fails_leaves_the_old_store(make_store, monkeypatch, failing):
     path = make_store(OLD).path
     fail_rename(monkeypatch, failing)
     with pytest.raises(WriteFailed):
@@ -73,9 +69,7 @@ def test_a_rename_that_fails_leaves_the_old_store(
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_where_even_the_way_back_fails_the_old_store_is_kept(
-    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_even_the_way_back_fails_the_old_store_is_kept(make_store, monkeypatch):
     path = make_store(OLD).path
     fail_rename(monkeypatch, 2, 3)
     with pytest.raises(WriteFailed):
@@ -84,7 +78,7 @@ def test_where_even_the_way_back_fails_the_old_store_is_kept(
     assert held(work / "former") == OLD
 
 
-def test_through_a_link_what_it_leads_to_is_replaced(make_store: MakeStore, tmp_path: Path) -> None:
+def test_through_a_link_what_it_leads_to_is_replaced(make_store, tmp_path):
     path = make_store(OLD).path
     link = tmp_path / "links" / "mine"
     link.parent.mkdir()
@@ -97,7 +91,7 @@ def test_through_a_link_what_it_leads_to_is_replaced(make_store: MakeStore, tmp_
 class TestReaders:
     """A reader that was open when its store was replaced."""
 
-    def test_it_sees_one_store_or_an_error(self, make_store: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_it_sees_one_store_or_an_error(self, make_store, monkeypatch):
         monkeypatch.setattr("replay_sessions.store.writer._SHARD_SESSIONS", 2)
         old = [make_session(number, page="<p>old</p>") for number in range(6)]
         new = [make_session(number, page="<p>new</p>") for number in range(6)]
@@ -110,9 +104,7 @@ class TestReaders:
             next(sessions)
         assert held(reader.path) == new
 
-    def test_sessions_in_both_stores_can_still_be_read(
-        self, make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_sessions_in_both_stores_can_still_be_read(self, make_store, monkeypatch):
         monkeypatch.setattr("replay_sessions.store.writer._SHARD_SESSIONS", 2)
         sessions = [make_session(number) for number in range(4)]
         reader = make_store(sessions)
@@ -121,7 +113,7 @@ class TestReaders:
         with pytest.raises(ValueError, match="was replaced"):
             reader.session("session-0000")
 
-    def test_one_that_travels_to_another_process_finds_its_own_store(self, make_store: MakeStore) -> None:
+    def test_one_that_travels_to_another_process_finds_its_own_store(self, make_store):
         reader = make_store(OLD)
         reopen, arguments = reader.__reduce__()
         assert list(reopen(*arguments).sessions()) == OLD
@@ -134,7 +126,7 @@ class TestPlace:
     """Places where a finished folder cannot take the target's name, found before the work."""
 
     @pytest.fixture
-    def mounted(self, tmp_path: Path) -> Iterator[Path]:
+    def mounted(self, tmp_path) -> Iterator[Path]:
         target = tmp_path / "mounted"
         target.mkdir()
         if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "tmpfs", target], check=False).returncode:
@@ -142,7 +134,7 @@ class TestPlace:
         yield target
         subprocess.run(["umount", target], check=True)
 
-    def test_a_mount_point_is_told_at_the_start(self, mounted: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_mount_point_is_told_at_the_start(self, mounted, capsys):
         with pytest.raises(BadConfig, match="mounted"):
             StoreWriter(mounted, source="test").__enter__()
         assert list(mounted.parent.iterdir()) == [mounted]
@@ -150,7 +142,7 @@ class TestPlace:
         assert capsys.readouterr().err.count("\n") == 1
         assert main(f"generate --sessions 4 --out {mounted}/store".split()) == 0
 
-    def test_a_full_disk_is_told_in_one_line_and_harms_nothing(self, mounted: Path, tmp_path: Path) -> None:
+    def test_a_full_disk_is_told_in_one_line_and_harms_nothing(self, mounted, tmp_path):
         subprocess.run(["mount", "-o", "remount,size=1m", mounted], check=True)
         replace(mounted / "store", OLD)
         page = os.urandom(2_000_000).hex()

@@ -15,7 +15,7 @@ MakeStore = Callable[..., SessionStore]
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt])
-def test_an_exception_leaves_nothing_behind(kind: type[BaseException], tmp_path: Path) -> None:
+def test_an_exception_leaves_nothing_behind(kind, tmp_path):
     with pytest.raises(kind), StoreWriter(tmp_path / "store", source="test") as writer:
         writer.write(make_session())
         raise kind
@@ -34,12 +34,11 @@ with StoreWriter(sys.argv[1], source="test", overwrite=True) as writer:
 """
 
 
-def test_a_killed_writer_leaves_the_old_store_and_a_hidden_folder(tmp_path: Path, make_store: MakeStore) -> None:
+def test_a_killed_writer_leaves_the_old_store_and_a_hidden_folder(tmp_path, make_store):
     kept = make_store([make_session(7)])
     before = kept.fingerprint
     command = [sys.executable, "-c", KILLED, str(kept.path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == b"written\n"
         os.kill(process.pid, signal.SIGKILL)
     assert SessionStore.open(kept.path).fingerprint == before
@@ -47,7 +46,7 @@ def test_a_killed_writer_leaves_the_old_store_and_a_hidden_folder(tmp_path: Path
     assert leftover.name.startswith(".store.writing-")
 
 
-def test_two_writers_of_one_store_do_not_touch_each_other(tmp_path: Path) -> None:
+def test_two_writers_of_one_store_do_not_touch_each_other(tmp_path):
     with (
         pytest.raises(BadConfig, match="there is a session store at"),
         StoreWriter(tmp_path / "store", source="test") as slow,
@@ -60,7 +59,7 @@ def test_two_writers_of_one_store_do_not_touch_each_other(tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == ["store"]
 
 
-def test_a_store_is_replaced_only_when_asked(make_store: MakeStore) -> None:
+def test_a_store_is_replaced_only_when_asked(make_store):
     path = make_store([make_session(1)]).path
     with pytest.raises(BadConfig, match="add --overwrite"), StoreWriter(path, source="test"):
         pass
@@ -70,27 +69,27 @@ def test_a_store_is_replaced_only_when_asked(make_store: MakeStore) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_folder_that_is_no_store_is_not_replaced(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_store_is_not_replaced(tmp_path):
     (tmp_path / "thesis.txt").write_text("precious")
     with pytest.raises(BadConfig, match="is no session store: it will not be replaced"):
         StoreWriter(tmp_path, source="test", overwrite=True).__enter__()
     assert (tmp_path / "thesis.txt").read_text() == "precious"
 
 
-def test_an_empty_folder_may_become_a_store(tmp_path: Path) -> None:
+def test_an_empty_folder_may_become_a_store(tmp_path):
     (tmp_path / "store").mkdir()
     with StoreWriter(tmp_path / "store", source="test") as writer:
         writer.write(make_session())
     assert len(SessionStore.open(tmp_path / "store")) == 1
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(WriteFailed):
         StoreWriter(tmp_path / "file" / "store", source="test").__enter__()
 
 
-def test_a_session_written_twice_is_refused(tmp_path: Path) -> None:
+def test_a_session_written_twice_is_refused(tmp_path):
     with StoreWriter(tmp_path / "store", source="test") as writer:
         writer.write(make_session(1))
         with pytest.raises(BadSession, match="'session-0001' is there already"):
@@ -98,7 +97,7 @@ def test_a_session_written_twice_is_refused(tmp_path: Path) -> None:
     assert len(SessionStore.open(tmp_path / "store")) == 1
 
 
-def test_text_that_is_no_unicode_is_refused_and_the_rest_is_kept(tmp_path: Path) -> None:
+def test_text_that_is_no_unicode_is_refused_and_the_rest_is_kept(tmp_path):
     page = Session(session_id="a", user_id="u", source="t", steps=(Step(page="\ud800", action=Terminate()),))
     identity = Session(session_id="\ud800", user_id="u", source="t", steps=(Step(page="", action=Terminate()),))
     with StoreWriter(tmp_path / "store", source="test") as writer:
@@ -109,7 +108,7 @@ def test_text_that_is_no_unicode_is_refused_and_the_rest_is_kept(tmp_path: Path)
     assert len(SessionStore.open(tmp_path / "store")) == 1
 
 
-def test_rejected_sessions_and_left_out_steps_are_counted(tmp_path: Path) -> None:
+def test_rejected_sessions_and_left_out_steps_are_counted(tmp_path):
     with StoreWriter(tmp_path / "store", source="test", options={"mapping": "mine"}) as writer:
         writer.write(make_session())
         writer.reject("log:3", "no JSON")

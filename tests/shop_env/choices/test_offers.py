@@ -18,12 +18,12 @@ from tests.agents.baselines.test_choice_model import card
         ("model 2000, size 40", []),
     ],
 )
-def test_amounts_of_many_currencies_are_read(text: str, expected: list[float]) -> None:
+def test_amounts_of_many_currencies_are_read(text, expected):
     assert amounts(text) == expected
 
 
 @pytest.mark.parametrize("currency", ["${}", "{} €", "£{}", "CHF {}", "{} zł"])
-def test_each_element_has_the_offer_of_its_card(currency: str) -> None:
+def test_each_element_has_the_offer_of_its_card(currency):
     soldout = '<div><a name="results.c.view">C</a><span>Sold out</span></div>'
     page = f"<ul>{card('a', 20.5, 4.0, currency)}{card('b', 7, 3.5, currency)}{soldout}</ul>"
     offers = read_offers(page)
@@ -33,7 +33,7 @@ def test_each_element_has_the_offer_of_its_card(currency: str) -> None:
     }
 
 
-def test_amounts_outside_of_cards_are_those_of_the_product_or_the_cart() -> None:
+def test_amounts_outside_of_cards_are_those_of_the_product_or_the_cart():
     product = "<h1>Kettle</h1><p>$39.50</p><p>4,5 von 5</p><p>1,204 reviews</p><p>Best seller</p><nav>{}</nav>"
     links = "".join(f'<a name="menu.{number}">{number}</a>' for number in range(8))
     main = read_offers(product.format(links)).main

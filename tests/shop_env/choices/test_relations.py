@@ -47,13 +47,13 @@ def random_sessions(count: int) -> list[Session]:
 
 
 @pytest.fixture(scope="module")
-def view(tmp_path_factory: pytest.TempPathFactory) -> TrainView:
+def view(tmp_path_factory) -> TrainView:
     path: Path = tmp_path_factory.mktemp("relations") / "store"
     return TrainView(store_at(path, random_sessions(30), splits=SplitPlan(by="official")))
 
 
 @pytest.fixture(scope="module")
-def reader(view: TrainView) -> OfferReader:
+def reader(view) -> OfferReader:
     return OfferReader(view)
 
 
@@ -67,7 +67,7 @@ def read_last(reader: OfferReader, actions: Sequence[str], page: str | None = No
     return reader.read(observe_session(session_of([*actions, ""], page=page))[-1])
 
 
-def test_relations_are_distances_on_the_list_from_past_clicks(reader: OfferReader) -> None:
+def test_relations_are_distances_on_the_list_from_past_clicks(reader):
     page = read_last(reader, [ITEMS[4], ITEMS[0], ITEMS[1], "menu.cart"])
     third = relations_of(page, ITEMS[2])
     assert third["place"] == 2 and third["length of the list"] == 6
@@ -84,20 +84,20 @@ def test_relations_are_distances_on_the_list_from_past_clicks(reader: OfferReade
     assert all(map(isnan, page.choices[0].relations))  # terminate
 
 
-def test_before_the_first_click_on_a_list_distances_are_unknown(reader: OfferReader) -> None:
+def test_before_the_first_click_on_a_list_distances_are_unknown(reader):
     first = relations_of(read_last(reader, []), ITEMS[2])
     assert isnan(first["distance from the last click"]) and isnan(first["last movement"])
     assert first["clicks on the list"] == 0
 
 
-def test_a_click_on_another_page_s_list_is_no_movement_on_this_one(reader: OfferReader) -> None:
+def test_a_click_on_another_page_s_list_is_no_movement_on_this_one(reader):
     page = read_last(reader, [ITEMS[0], "results.elsewhere.view_product"])
     second = relations_of(page, ITEMS[1])
     assert second["distance from the last click"] == 1
     assert isnan(second["last movement"]) and second["last click is on the page"] == 0
 
 
-def test_features_do_not_depend_on_later_steps(reader: OfferReader) -> None:
+def test_features_do_not_depend_on_later_steps(reader):
     session = random_sessions(1)[0]
     for cut in range(1, len(session.steps)):
         later = list(session.steps[cut:])
@@ -109,7 +109,7 @@ def test_features_do_not_depend_on_later_steps(reader: OfferReader) -> None:
             assert expected == found
 
 
-def test_the_counts_of_a_train_row_leave_out_its_user(view: TrainView, reader: OfferReader) -> None:
+def test_the_counts_of_a_train_row_leave_out_its_user(view, reader):
     """They equal counts of the users of other folds, and do not change when the user's own actions do."""
     sessions = list(view.sessions())
     user = sessions[0].user_id
@@ -143,7 +143,7 @@ def _click(name: str) -> Click:
     return Click(name=name)
 
 
-def test_shares_after_a_product_are_drawn_to_those_of_the_heading() -> None:
+def test_shares_after_a_product_are_drawn_to_those_of_the_heading():
     sessions = [session_of([ITEMS[0], ITEMS[1]], number) for number in range(4)]
     counts = TransitionCounts((session, [1]) for session in sessions)
     outcomes = [outcome_of(reply_action(Click(name=name))) for name in ITEMS[:2]]

@@ -20,14 +20,13 @@ RECORDS = {
 }
 
 
-def test_it_holds_the_interval_and_the_test() -> None:
+def test_it_holds_the_interval_and_the_test():
     comparison = compare_records(RECORDS, "right", "cart", "exact_accuracy")
     test = paired_test(RECORDS["right"], RECORDS["cart"], "exact_accuracy")
-    assert test is not None
     assert {name: getattr(comparison, name) for name in test.__struct_fields__} == msgspec.structs.asdict(test)
 
 
-def test_the_sentence_says_the_interval_the_verdict_the_p_and_the_users() -> None:
+def test_the_sentence_says_the_interval_the_verdict_the_p_and_the_users():
     comparison = Comparison(
         first="a",
         second="b",
@@ -52,7 +51,7 @@ def test_the_sentence_says_the_interval_the_verdict_the_p_and_the_users() -> Non
     assert reward.sentence().startswith("a − b, mean_reward: −1.50 [−2.00, −1.00]: significantly worse")
 
 
-def test_the_adjusted_p_decides() -> None:
+def test_the_adjusted_p_decides():
     comparison = compare_records(RECORDS, "right", "cart", "exact_accuracy")
     assert comparison.p_value is not None and comparison.p_value < 0.001
     assert (comparison.sign, comparison.significant) == (1, True)
@@ -61,7 +60,7 @@ def test_the_adjusted_p_decides() -> None:
     assert compare_records(RECORDS, "cart", "right", "exact_accuracy").verdict == "significantly worse"
 
 
-def test_holm_goes_over_the_metrics_of_the_same_two() -> None:
+def test_holm_goes_over_the_metrics_of_the_same_two():
     def compared(first: str, metric: str, p_value: float | None) -> Comparison:
         comparison = compare_records(RECORDS, "right", "cart", "exact_accuracy")
         return msgspec.structs.replace(comparison, first=first, metric=metric, p_value=p_value)
@@ -77,20 +76,20 @@ def test_holm_goes_over_the_metrics_of_the_same_two() -> None:
 
 
 @pytest.mark.parametrize("metric", sorted({*all_metrics(MetricChoices()), *METRIC_COLUMNS}))
-def test_every_metric_has_a_direction(metric: str) -> None:
+def test_every_metric_has_a_direction(metric):
     better = bool(re.search("accuracy|f1|reward|agreement|similarity|coverage|shown", metric))
     assert better != bool(re.search("nll|brier|error$|rate$|too_", metric))
     more = Comparison(first="a", second="b", metric=metric, difference=0.1, p_value=0.001, clusters=20, steps=200)
     assert more.verdict == ("significantly better" if better else "significantly worse")
 
 
-def test_a_comparison_survives_its_file() -> None:
+def test_a_comparison_survives_its_file():
     comparison = compare_records(RECORDS, "right", "cart", "type_f1_macro")
     assert msgspec.json.decode(msgspec.json.encode(comparison), type=Comparison) == comparison
 
 
 @pytest.mark.parametrize("users", [1, 2, 7])
-def test_too_few_users_are_not_tested(users: int) -> None:
+def test_too_few_users_are_not_tested(users):
     names = [f"u{number}" for number in range(users)]
     few = {label: [r for r in side if r.user_id in names] for label, side in RECORDS.items()}
     comparison = compare_records(few, "right", "cart", "exact_accuracy")

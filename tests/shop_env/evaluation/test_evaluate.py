@@ -77,13 +77,13 @@ TYPED = format_reply("search", TypeAndSubmit(name="search", text="red kettle"))
 LEAVE = format_reply("done", Terminate())
 
 
-def test_the_first_action_is_scored_only_when_asked_for(planted_store: SessionStore) -> None:
+def test_the_first_action_is_scored_only_when_asked_for(planted_store):
     assert [r.step_index for r in evaluate(Scripted(RED), planted_store, "test")] == [1, 2, 3, 1, 2]
     every = evaluate(Scripted(RED), planted_store, "test", first_action=True)
     assert [r.step_index for r in every] == [0, 1, 2, 3, 0, 1, 2]
 
 
-def test_a_failing_step_is_an_error_and_no_score_of_zero(planted_store: SessionStore) -> None:
+def test_a_failing_step_is_an_error_and_no_score_of_zero(planted_store):
     records = evaluate(Scripted(RED, AgentFailed("server down"), ValueError("a bug")), planted_store, "test")
     assert [record.error for record in records] == [
         None,
@@ -97,7 +97,7 @@ def test_a_failing_step_is_an_error_and_no_score_of_zero(planted_store: SessionS
     assert row.figures["exact_accuracy"].value == 1.0
 
 
-def test_an_agent_that_never_answers_has_a_row_without_figures(planted_store: SessionStore) -> None:
+def test_an_agent_that_never_answers_has_a_row_without_figures(planted_store):
     row = summarise(evaluate(Scripted(AgentFailed("down")), planted_store, "test"), label="down")
     assert (row.steps, row.errors, row.ranked) == (0, 5, False)
     assert {name: figure.value for name, figure in row.figures.items()} == {"coverage": 0.0, ERRORS_AS_MISSES: 0.0}
@@ -105,7 +105,7 @@ def test_an_agent_that_never_answers_has_a_row_without_figures(planted_store: Se
     assert lines[2] == "| down (not ranked) | – | – | – | – | – | – | – | – | 0.0 | 0.0 | 5 | 0 |"
 
 
-def test_batches_run_across_sessions_and_give_the_same_records(planted_store: SessionStore) -> None:
+def test_batches_run_across_sessions_and_give_the_same_records(planted_store):
     agent = Batched(RED, RED, TYPED, TYPED, BLUE)
     batched = evaluate(agent, planted_store, "test")
     assert agent.batches == [2, 2, 1]  # the next step of each session; the first has three scored steps
@@ -119,9 +119,7 @@ def evaluate_kept(store: SessionStore, file: Path, agent: Scripted | AdaptedAgen
         return evaluate(agent, store, "test", steps=steps)
 
 
-def test_a_stopped_evaluation_goes_on_with_the_batch_that_it_was_in(
-    planted_store: SessionStore, tmp_path: Path
-) -> None:
+def test_a_stopped_evaluation_goes_on_with_the_batch_that_it_was_in(planted_store, tmp_path):
     asked = partial(evaluate_kept, planted_store, tmp_path / "steps.jsonl")
 
     class Whole(AdaptedAgent):
@@ -142,9 +140,7 @@ def test_a_stopped_evaluation_goes_on_with_the_batch_that_it_was_in(
     assert (asked(never), never.batches) == (straight, [])
 
 
-def test_a_stopped_evaluation_asks_one_by_one_only_what_is_missing_and_no_failure_again(
-    planted_store: SessionStore, tmp_path: Path
-) -> None:
+def test_a_stopped_evaluation_asks_one_by_one_only_what_is_missing_and_no_failure_again(planted_store, tmp_path):
     def asked(*replies: str | BaseException) -> tuple[list[StepRecord], int]:
         agent = Scripted(*replies)
         return evaluate_kept(planted_store, tmp_path / "steps.jsonl", agent), len(agent.seen)
@@ -156,7 +152,7 @@ def test_a_stopped_evaluation_asks_one_by_one_only_what_is_missing_and_no_failur
     assert records == evaluate(Scripted(RED, AgentFailed("too long"), BLUE, RED, LEAVE), planted_store, "test")
 
 
-def test_a_step_gets_the_same_seed_whatever_else_is_asked_and_however(planted_store: SessionStore) -> None:
+def test_a_step_gets_the_same_seed_whatever_else_is_asked_and_however(planted_store):
     both, second, batched = Scripted(RED), Scripted(RED), Batched(RED)
     evaluate(both, planted_store, "test", seed=5)
     evaluate(second, planted_store, "test", seed=5, session_ids={"two"})
@@ -168,12 +164,12 @@ def test_a_step_gets_the_same_seed_whatever_else_is_asked_and_however(planted_st
     assert step_seed(None, "one", 1) is None
 
 
-def test_the_observation_never_holds_the_action_to_be_predicted(planted_store: SessionStore) -> None:
+def test_the_observation_never_holds_the_action_to_be_predicted(planted_store):
     for step in scored_steps(planted_store, "test"):
         assert len(step.observation["history"]) == step.step_index
 
 
-def test_sessions_can_be_limited(planted_store: SessionStore) -> None:
+def test_sessions_can_be_limited(planted_store):
     drawn = [
         {record.session_id for record in evaluate(Scripted(RED), planted_store, "test", seed=seed, sessions=1)}
         for seed in range(20)
@@ -181,7 +177,7 @@ def test_sessions_can_be_limited(planted_store: SessionStore) -> None:
     assert all(len(sessions) == 1 for sessions in drawn) and len(set().union(*drawn)) > 1
 
 
-def test_drawn_sessions_are_random_and_in_order_and_more_of_them_hold_fewer() -> None:
+def test_drawn_sessions_are_random_and_in_order_and_more_of_them_hold_fewer():
     ids = [f"s{number:03}" for number in range(300)]
     few, many, other = draw_sessions(ids, 30, 0), draw_sessions(ids, 100, 0), draw_sessions(ids, 100, 1)
     assert few == sorted(few) and set(few) < set(many)
@@ -190,12 +186,12 @@ def test_drawn_sessions_are_random_and_in_order_and_more_of_them_hold_fewer() ->
     assert draw_sessions(ids, None, 0) == draw_sessions(ids, 1000, 0) == ids
 
 
-def test_an_empty_split_is_a_bad_call(planted_store: SessionStore) -> None:
+def test_an_empty_split_is_a_bad_call(planted_store):
     with pytest.raises(BadConfig, match="holds no session"):
         evaluate(Scripted(RED), planted_store, "validation")
 
 
-def test_rows_are_sorted_by_exact_accuracy_and_shown_with_intervals(planted_store: SessionStore) -> None:
+def test_rows_are_sorted_by_exact_accuracy_and_shown_with_intervals(planted_store):
     rows = [
         summarise(evaluate(agent, planted_store, "test"), label=label)
         for label, agent in (("leaves", Scripted(LEAVE)), ("red [bold]|", Scripted(RED)))
@@ -216,16 +212,14 @@ def test_rows_are_sorted_by_exact_accuracy_and_shown_with_intervals(planted_stor
         ("opera", ["click_type_f1_weighted", "outcome_f1_weighted"]),
     ],
 )
-def test_a_papers_metrics_bring_the_columns_of_its_tables(metrics: str, further: list[str]) -> None:
+def test_a_papers_metrics_bring_the_columns_of_its_tables(metrics, further):
     row = summarise(answer(random_sessions(8, 1), lambda s, i: s.steps[i].action), label="right", preset=metrics)
     names = [column.name for column in results_table([row], metrics=metrics).columns]
     assert [name for name in names if name in KIND_COLUMNS] == further
 
 
 @pytest.mark.parametrize(("reasons", "share"), [(["", " ", "I"], "66.7"), ([""] * 3, None), (["I"] * 3, None)])
-def test_the_share_of_empty_rationales_is_a_column_where_some_are_written(
-    reasons: list[str], share: str | None
-) -> None:
+def test_the_share_of_empty_rationales_is_a_column_where_some_are_written(reasons, share):
     session = ten_steps()[1]
     replies = [format_reply(why, step.action) for why, step in zip(reasons, session.steps[1:], strict=True)]
     records = [record_step(session, index, reply, RewardConfig()) for index, reply in enumerate(replies, start=1)]
@@ -235,7 +229,7 @@ def test_the_share_of_empty_rationales_is_a_column_where_some_are_written(
 
 
 @pytest.mark.parametrize(("reward", "digits"), [(RewardConfig(kind="binary", exact_points=1), 3), (RewardConfig(), 1)])
-def test_small_rewards_have_three_digits(reward: RewardConfig, digits: int) -> None:
+def test_small_rewards_have_three_digits(reward, digits):
     session = ten_steps()[1]
     replies = [format_reply("", session.steps[number].action) for number in (1, 1, 1)]
     records = [record_step(session, index, each, reward) for index, each in enumerate(replies, start=1)]
@@ -244,7 +238,7 @@ def test_small_rewards_have_three_digits(reward: RewardConfig, digits: int) -> N
     assert len(cells["mean_reward"].partition(".")[2]) == digits
 
 
-def test_another_package_called_agents_is_found_out(tmp_path: Path) -> None:
+def test_another_package_called_agents_is_found_out(tmp_path):
     # openai-agents installed over ours: its __init__ in place of ours, our modules beside it.
     impostor = tmp_path / "agents"
     impostor.mkdir()
@@ -257,12 +251,12 @@ def test_another_package_called_agents_is_found_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 118, 119, 140])
-def test_no_figure_is_cut_off_on_a_narrow_terminal(width: int) -> None:
+def test_no_figure_is_cut_off_on_a_narrow_terminal(width):
     figures = dict.fromkeys(COLUMNS, Estimate(0.4512, 0.3011, 0.7)) | {"mean_reward": Estimate(654.8, 583.3, 733.4)}
     row = ResultRow(label="runs/demo/a_long_name?temperature=0", figures=figures, steps=14500, sessions=3, errors=3)
     console = Console(width=width, file=io.StringIO())
     console.print(results_table([row]))
-    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    shown = console.file.getvalue()
     assert "…" not in shown
     assert all(text in shown for text in ("[30.1, 70.0]", "[583.3, 733.4]", "invalid", "14,500"))
     assert "terminate" in shown

@@ -43,13 +43,13 @@ class Stubborn:
         return "no"
 
 
-def test_side_by_side_equals_one_by_one() -> None:
+def test_side_by_side_equals_one_by_one():
     batched = Batched()
     assert free_run(batched, 30, population=5) == free_run(OracleAgent(), 30, population=5)
     assert max(batched.batches) == 30
 
 
-def test_visits_come_in_order_and_end() -> None:
+def test_visits_come_in_order_and_end():
     visits = free_run(make_agent("random"), 30, population=5)
     assert [visit.session_id for visit in visits] == [f"live-5-{number:06}" for number in range(30)]
     assert [visit.user_id for visit in visits[3:5]] == ["shopper-5-00000", "shopper-5-00001"]
@@ -60,7 +60,7 @@ def test_visits_come_in_order_and_end() -> None:
     assert visits != free_run(make_agent("random"), 30, population=5, seed=1)
 
 
-def test_a_failure_is_no_ending() -> None:
+def test_a_failure_is_no_ending():
     visits = free_run(Stubborn(), 60, population=5, max_steps=4)
     assert {visit.ending for visit in visits} == {"limit", "error"}
     for visit in visits:
@@ -70,7 +70,7 @@ def test_a_failure_is_no_ending() -> None:
             assert visit.replies == ("no",) * 4
 
 
-def test_a_reset_that_fails_is_an_error_of_each_visit() -> None:
+def test_a_reset_that_fails_is_an_error_of_each_visit():
     class Broken(Stubborn):
         def reset(self, *, seed: int | None = None) -> None:
             raise AgentFailed("no licence")
@@ -78,7 +78,7 @@ def test_a_reset_that_fails_is_an_error_of_each_visit() -> None:
     assert {(visit.ending, len(visit.replies)) for visit in free_run(Broken(), 3, population=0)} == {("error", 0)}
 
 
-def test_leaving_at_once_is_a_visit_of_one_step() -> None:
+def test_leaving_at_once_is_a_visit_of_one_step():
     class Leaver(Stubborn):
         def act(self, observation: Observation) -> str:
             return format_reply("No.", Terminate())

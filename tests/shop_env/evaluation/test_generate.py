@@ -66,7 +66,7 @@ class FailsAtTwo(Draws):
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 1000])
-def test_draws_do_not_depend_on_order_batch_size_or_resuming(demo_store: SessionStore, batch_size: int) -> None:
+def test_draws_do_not_depend_on_order_batch_size_or_resuming(demo_store, batch_size):
     steps = list(scored_steps(demo_store, "test"))
     alone = {step.key: answer for step, answer in generate_replies(Draws(), steps, seed=4)}
     backwards = generate_replies(DrawsInBatches(), steps[::-1], seed=4, batch_size=batch_size)
@@ -76,7 +76,7 @@ def test_draws_do_not_depend_on_order_batch_size_or_resuming(demo_store: Session
     assert len(set(alone.values())) == len(alone)
 
 
-def test_a_failure_in_a_batch_costs_one_step_and_no_second_question(planted_store: SessionStore) -> None:
+def test_a_failure_in_a_batch_costs_one_step_and_no_second_question(planted_store):
     agent = FailsAtTwo()
     records = evaluate(agent, planted_store, "test")
     assert [record.step_index for record in records if record.error] == [2, 2]
@@ -84,7 +84,7 @@ def test_a_failure_in_a_batch_costs_one_step_and_no_second_question(planted_stor
     assert agent.asked == 5
 
 
-def test_a_batch_that_raises_is_asked_once(planted_store: SessionStore) -> None:
+def test_a_batch_that_raises_is_asked_once(planted_store):
     class Raises(FailsAtTwo):
         def act_batch(self, observations: Sequence[Observation]) -> list[str | Exception]:
             self.asked += len(observations)
@@ -95,25 +95,25 @@ def test_a_batch_that_raises_is_asked_once(planted_store: SessionStore) -> None:
     assert agent.asked == 5
 
 
-def test_an_answer_that_is_no_text_is_an_error_of_its_step(planted_store: SessionStore) -> None:
+def test_an_answer_that_is_no_text_is_an_error_of_its_step(planted_store):
     class Odd(Draws):
         def act_batch(self, observations: Sequence[Observation]) -> list[object]:
             return [RED, None, 3, RED][: len(observations)]
 
     steps = list(scored_steps(planted_store, "test"))
     observations = [step.observation for step in steps]
-    answers = generate_batch(Odd(), observations[:3], [None] * 3)  # type: ignore[arg-type]
+    answers = generate_batch(Odd(), observations[:3], [None] * 3)
     assert [str(answer) for answer in answers] == [
         RED,
         "act_batch returned NoneType, not the text of a reply",
         "act_batch returned int, not the text of a reply",
     ]
-    assert {str(answer) for answer in generate_batch(Odd(), observations, [None] * 5)} == {  # type: ignore[arg-type]
+    assert {str(answer) for answer in generate_batch(Odd(), observations, [None] * 5)} == {
         "act_batch gave 4 answers to 5 observations"
     }
 
 
-def test_no_call_waits_for_the_slowest_of_a_batch(demo_store: SessionStore) -> None:
+def test_no_call_waits_for_the_slowest_of_a_batch(demo_store):
     """The first step is answered only when all other sessions have been: a barrier would never let that happen."""
     steps = list(scored_steps(demo_store, "test"))
     of_others = sum(step.key[0] != steps[0].key[0] for step in steps)
@@ -144,8 +144,8 @@ def test_no_call_waits_for_the_slowest_of_a_batch(demo_store: SessionStore) -> N
 
 
 def test_an_agent_that_answers_only_where_it_is_right_ranks_below_one_that_always_answers(
-    planted_store: SessionStore,
-) -> None:
+    planted_store,
+):
     class OnlyIfRed(Draws):
         """Knows the answers, and answers only where it is right."""
 
@@ -182,9 +182,7 @@ class _Unprintable(Exception):
     ],
 )
 @pytest.mark.parametrize("in_batches", [False, True])
-def test_any_exception_of_an_agent_is_an_error_of_its_step(
-    planted_store: SessionStore, tmp_path: Path, error: BaseException, text: str, in_batches: bool
-) -> None:
+def test_any_exception_of_an_agent_is_an_error_of_its_step(planted_store, tmp_path, error, text, in_batches):
 
     class Raises(Draws):
         def act(self, observation: Observation) -> str:
@@ -201,9 +199,7 @@ def test_any_exception_of_an_agent_is_an_error_of_its_step(
     assert [record.error for record in records] == [None, text, None, None, text]
 
 
-def test_a_step_is_too_long_by_its_reason_and_not_by_the_name_of_its_error(
-    planted_store: SessionStore, tmp_path: Path
-) -> None:
+def test_a_step_is_too_long_by_its_reason_and_not_by_the_name_of_its_error(planted_store, tmp_path):
     theirs = type("PromptTooLong", (Exception,), {})
 
     class TooLong(Draws):
@@ -218,7 +214,7 @@ def test_a_step_is_too_long_by_its_reason_and_not_by_the_name_of_its_error(
         assert [record.error for record in records if not record.problem] == ["PromptTooLong: not ours"] * 3
 
 
-def test_a_file_of_before_reasons_still_says_which_steps_are_too_long(tmp_path: Path) -> None:
+def test_a_file_of_before_reasons_still_says_which_steps_are_too_long(tmp_path):
     errors = ("PromptTooLong: a long page", "AgentFailed: down")
     lines = [{"session_id": "s", "step_index": n, "observation": "", "error": text} for n, text in enumerate(errors)]
     path = tmp_path / "steps.jsonl"
@@ -226,7 +222,7 @@ def test_a_file_of_before_reasons_still_says_which_steps_are_too_long(tmp_path: 
     assert [line.reason for line in read_lines(path).values()] == [Reason.TOO_LONG, Reason.FAILED]
 
 
-def test_ctrl_c_is_not_an_agent_s_error(planted_store: SessionStore) -> None:
+def test_ctrl_c_is_not_an_agent_s_error(planted_store):
     class Stopped(Draws):
         def act(self, observation: Observation) -> str:
             raise KeyboardInterrupt
@@ -238,9 +234,7 @@ def test_ctrl_c_is_not_an_agent_s_error(planted_store: SessionStore) -> None:
 @pytest.mark.parametrize(
     "weights", [math.nan, math.inf, -1.0, None, "much", 1e400], ids=["nan", "inf", "negative", "none", "text", "huge"]
 )
-def test_probabilities_that_are_none_cost_their_own_step_and_no_other_line(
-    planted_store: SessionStore, tmp_path: Path, weights: Any
-) -> None:
+def test_probabilities_that_are_none_cost_their_own_step_and_no_other_line(planted_store, tmp_path, weights):
 
     class Odd(Draws):
         def act(self, observation: Observation) -> str:
@@ -268,7 +262,7 @@ class _CoClick(Draws):
         return [reply] * len(observations)
 
 
-def test_batch_size_does_not_change_which_steps_share_a_batch(demo_store: SessionStore) -> None:
+def test_batch_size_does_not_change_which_steps_share_a_batch(demo_store):
     """Once 39.6% of an agent's clicks were right at batch size 64, and 10.1% at 1."""
     records = [evaluate(_CoClick(), demo_store, "test", batch_size=size) for size in (1, 3, 64)]
     assert records[0] == records[1] == records[2]
@@ -319,8 +313,6 @@ class _LooksAheadInThreads(_LooksAheadInBatches):
 
 
 @pytest.mark.parametrize("agent", [_LooksAhead(), _LooksAheadInBatches(), _LooksAheadInThreads()])
-def test_no_agent_sees_the_history_of_a_later_step_before_it_answered(
-    demo_store: SessionStore, agent: _LooksAhead
-) -> None:
+def test_no_agent_sees_the_history_of_a_later_step_before_it_answered(demo_store, agent):
     evaluate(agent, demo_store, "test", likelihood=True)
     assert agent.copied == 0 < len(agent.seen)

@@ -64,7 +64,7 @@ def entry_of(agent: Planted, store: SessionStore, folder: Path, *, probabilities
     return build_entry(planted, run_agent(planted, planted.config.keys(store), progress=False))[0]
 
 
-def test_a_row_has_the_calibration_counted_by_hand(planted_store: SessionStore, tmp_path: Path) -> None:
+def test_a_row_has_the_calibration_counted_by_hand(planted_store, tmp_path):
     agent = Planted({RED: 0.5, BLUE: 0.25, Terminate(): 0.25})
     row = entry_of(agent, planted_store, tmp_path, probabilities=True).row
     # p = 0.5 five times, of which 2 came true; p = 0.25 ten times, 2; the typed text, p = 0, once, 1.
@@ -80,16 +80,14 @@ def test_a_row_has_the_calibration_counted_by_hand(planted_store: SessionStore, 
     assert [shown[name] for name in names] == [f"{nll:.2f}", "0.40", "0.10", "0.78"]
 
 
-def test_a_row_without_probabilities_has_neither_figures_nor_columns_of_them(
-    planted_store: SessionStore, tmp_path: Path
-) -> None:
+def test_a_row_without_probabilities_has_neither_figures_nor_columns_of_them(planted_store, tmp_path):
     agent = Planted({RED: 1.0})
     row = entry_of(agent, planted_store, tmp_path, probabilities=False).row
     assert not row.figures.keys() & {"nll", "calibration_error", "brier"}
     assert not {column.heading for column in results_table([row]).columns} & {"NLL", "ECE", "Brier"}
 
 
-def test_a_failure_costs_its_own_step_and_is_no_score(planted_store: SessionStore) -> None:
+def test_a_failure_costs_its_own_step_and_is_no_score(planted_store):
     agent = Planted({RED: 1.0}, fails_at=(2,))
     records = evaluate(agent, planted_store, "test", likelihood=True)
     assert [record.error for record in records if record.error] == ["ConnectionError: refused"] * 2
@@ -98,7 +96,7 @@ def test_a_failure_costs_its_own_step_and_is_no_score(planted_store: SessionStor
     assert all(record.reply is record.predicted is record.reward is None for record in records if record.error)
 
 
-def test_steps_without_probabilities_are_errors_if_other_steps_have_some(planted_store: SessionStore) -> None:
+def test_steps_without_probabilities_are_errors_if_other_steps_have_some(planted_store):
     class WhereSure(Planted):
         def probabilities(
             self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
@@ -111,14 +109,14 @@ def test_steps_without_probabilities_are_errors_if_other_steps_have_some(planted
     assert not summarise(weighed, label="").ranked
 
 
-def test_an_agent_without_probabilities_keeps_its_records(planted_store: SessionStore) -> None:
+def test_an_agent_without_probabilities_keeps_its_records(planted_store):
     agent = Planted(None)
     records = evaluate(agent, planted_store, "test")
     assert evaluate(agent, planted_store, "test", likelihood=True) == records
     assert "NLL" not in results_table([summarise(records, label="planted")]).markdown()
 
 
-def test_the_oracle_has_the_likelihood_of_the_shoppers_themselves(demo_store: SessionStore) -> None:
+def test_the_oracle_has_the_likelihood_of_the_shoppers_themselves(demo_store):
     agent = OracleAgent()
     records = evaluate(agent, demo_store, "test", likelihood=True)
     own = [
@@ -131,7 +129,7 @@ def test_the_oracle_has_the_likelihood_of_the_shoppers_themselves(demo_store: Se
     assert step_metrics(records)["nll"] == pytest.approx(-sum(map(math.log, own)) / len(own))
 
 
-def test_an_agent_gains_nothing_by_failing_where_it_is_wrong(planted_store: SessionStore) -> None:
+def test_an_agent_gains_nothing_by_failing_where_it_is_wrong(planted_store):
     """With errors counted as misses, a silent agent gained reward, because an error had none."""
     complete, silent = Planted({RED: 0.5, BLUE: 0.5}), Planted({RED: 0.5, BLUE: 0.5}, fails_at=(2, 3))
     counted = step_metrics(errors_as_misses(evaluate(silent, planted_store, "test", likelihood=True)))

@@ -16,7 +16,7 @@ def forecasts(seed: int, steps: int = 4000, power: float = 1.0) -> tuple[list[np
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 3.0])
-def test_the_brier_score_is_by_hand_and_the_error_follows_from_scikit_learns_curve(power: float) -> None:
+def test_the_brier_score_is_by_hand_and_the_error_follows_from_scikit_learns_curve(power):
     given, taken = forecasts(1, 500, power)
     edges = np.linspace(0, 1, 11).tolist()
     found = calibration_figures(given, taken, edges)
@@ -27,7 +27,7 @@ def test_the_brier_score_is_by_hand_and_the_error_follows_from_scikit_learns_cur
     assert found["calibration_error"] == pytest.approx(5 * np.average(np.abs(came_true - probability), weights=sizes))
 
 
-def test_calibration_by_hand() -> None:
+def test_calibration_by_hand():
     # Two steps of two actions, 0.75 and 0.25; once the likelier one is taken and once the other.
     found = calibration_figures([np.array([0.75, 0.25])] * 2, [0, 1], [0, 0.5, 1])
     assert found == {"calibration_error": 0.5, "top1_calibration_error": 0.25, "brier": 0.625}

@@ -16,7 +16,5 @@ from shop_env.metrics.f1 import has_right_predictions
         ([[20, 0, 1, 0], [0, 20, 0, 0], [0, 0, 0, 0]], False),  # predicted and never logged
     ],
 )
-def test_macro_f1_has_an_interval_if_each_class_that_occurs_has_twenty_right_predictions(
-    rows: list[list[int]], has_interval: bool
-) -> None:
+def test_macro_f1_has_an_interval_if_each_class_that_occurs_has_twenty_right_predictions(rows, has_interval):
     assert has_right_predictions(np.array(rows, dtype=float).ravel()) == has_interval

@@ -30,7 +30,7 @@ def by_user(records: list[StepRecord]) -> dict[str, list[StepRecord]]:
 
 
 @pytest.mark.parametrize("metric", ["exact_accuracy", "mean_reward"])
-def test_the_interval_of_a_mean_is_that_of_clustered_residuals(metric: str) -> None:
+def test_the_interval_of_a_mean_is_that_of_clustered_residuals(metric):
     records = answer(random_sessions(60, 1, users=12), noisy(0.5, 1))
     values = {
         user: [float(r.predicted == r.logged) if metric == "exact_accuracy" else r.reward for r in own]
@@ -60,7 +60,7 @@ def test_the_interval_of_a_mean_is_that_of_clustered_residuals(metric: str) -> N
         ("exact_accuracy", "shop_r1,mix=1:20:40"),
     ],
 )
-def test_intervals_of_f1_and_of_a_mix_of_types_follow_from_leaving_out_users(metric: str, preset: str) -> None:
+def test_intervals_of_f1_and_of_a_mix_of_types_follow_from_leaving_out_users(metric, preset):
     often, seldom = noisy(0.9, 3), noisy(0.2, 3)
     sessions = random_sessions(100, 3, users=20)
     records = answer(sessions, lambda s, i: (seldom if isinstance(s.steps[i].action, Click) else often)(s, i))
@@ -74,7 +74,7 @@ def test_intervals_of_f1_and_of_a_mix_of_types_follow_from_leaving_out_users(met
     assert reach == pytest.approx(stats.t.ppf(0.975, freedom) * jackknife, rel=0.05)
 
 
-def test_estimate_metrics_equals_estimate_metric_of_each_name() -> None:
+def test_estimate_metrics_equals_estimate_metric_of_each_name():
     records = answer(random_sessions(60, 4, users=9), noisy(0.5, 4))
     estimates = estimate_metrics(records)
     assert estimates.keys() == step_metrics(records).keys() & all_metrics(MetricChoices()).keys()
@@ -82,7 +82,7 @@ def test_estimate_metrics_equals_estimate_metric_of_each_name() -> None:
     assert estimate_metrics([]) == {}
 
 
-def test_an_interval_stays_within_the_range_of_its_metric() -> None:
+def test_an_interval_stays_within_the_range_of_its_metric():
     rare = random.Random(1)
     records = answer(random_sessions(60, 1, users=12), lambda s, i: s.steps[i].action if rare.random() < 0.02 else "?")
     estimate = estimate_metric(records, "exact_accuracy")
@@ -92,7 +92,7 @@ def test_an_interval_stays_within_the_range_of_its_metric() -> None:
 
 
 @pytest.mark.parametrize("users", [2, 7])
-def test_fewer_than_eight_users_have_no_interval_and_no_test(users: int) -> None:
+def test_fewer_than_eight_users_have_no_interval_and_no_test(users):
     sessions = random_sessions(60, 6, users=users)
     a, b = answer(sessions, noisy(0.7, 6)), answer(sessions, noisy(0.3, 7))
     assert estimate_metric(a, "exact_accuracy").low is None
@@ -103,26 +103,25 @@ def test_fewer_than_eight_users_have_no_interval_and_no_test(users: int) -> None
     assert estimate_metric(answer(eight, noisy(0.7, 6)), "exact_accuracy").low is not None
 
 
-def test_an_agent_does_not_differ_from_itself() -> None:
+def test_an_agent_does_not_differ_from_itself():
     records = answer(random_sessions(30, 7, users=10), noisy(0.5, 7))
     test = paired_test(records, records, "type_f1_macro")
-    assert test is not None
     assert (test.estimate, test.standard_error, test.p_value, test.smallest_difference) == (Estimate(0.0), 0, 1, None)
 
 
-def test_a_paired_test_does_not_depend_on_the_order_of_records() -> None:
+def test_a_paired_test_does_not_depend_on_the_order_of_records():
     sessions = random_sessions(20, 7, users=9)
     a, b = answer(sessions, noisy(0.7, 7)), answer(sessions, noisy(0.3, 8))
     assert paired_test(a, b, "type_accuracy").estimate == paired_test(a, b[::-1], "type_accuracy").estimate
 
 
-def test_steps_that_one_agent_failed_are_left_out_for_both() -> None:
+def test_steps_that_one_agent_failed_are_left_out_for_both():
     a = answer(ten_steps(), lambda s, i: None if s.session_id == "a" else s.steps[i].action)
     b = answer(ten_steps(), lambda s, i: s.steps[i].action if s.session_id == "a" else "?")
     assert paired_test(a, b, "exact_accuracy").estimate == Estimate(1.0)
 
 
-def test_different_steps_cannot_be_paired() -> None:
+def test_different_steps_cannot_be_paired():
     a = answer(ten_steps(), lambda s, i: Click(name="x"))
     with pytest.raises(
         BadConfig, match=r"not evaluated on the same steps: 1 steps have only one .* step 3 of session 'c'"
@@ -130,17 +129,17 @@ def test_different_steps_cannot_be_paired() -> None:
         paired_test(a, a[:-1], "exact_accuracy")
 
 
-def test_an_unknown_metric_or_cluster_is_refused_by_name() -> None:
+def test_an_unknown_metric_or_cluster_is_refused_by_name():
     records = answer(ten_steps(), lambda s, i: Click(name="x"))
     with pytest.raises(BadConfig, match=r"Unknown metric 'exact'"):
         estimate_metric(records, "exact")
     with pytest.raises(BadConfig, match="cluster is 'shop'; it must be 'session' or 'user'"):
-        estimate_metric(records, "exact_accuracy", cluster="shop")  # type: ignore[arg-type]
+        estimate_metric(records, "exact_accuracy", cluster="shop")
     with pytest.raises(BadConfig, match="no scored steps"):
         estimate_metric([], "exact_accuracy")
 
 
-def test_users_are_the_clusters_unless_the_caller_names_sessions() -> None:
+def test_users_are_the_clusters_unless_the_caller_names_sessions():
     sessions = random_sessions(200, 2, users=10)
     records = answer(sessions, lambda s, i: s.steps[i].action if s.user_id in ("u0", "u1", "u2") else "?")
     over_users, over_sessions = (estimate_metric(records, "exact_accuracy", cluster=c) for c in ("user", "session"))
@@ -151,7 +150,7 @@ def test_users_are_the_clusters_unless_the_caller_names_sessions() -> None:
     assert paired_test(records, other, "type_f1") == tests["user"] != tests["session"]
 
 
-def test_users_with_the_same_values_have_no_interval() -> None:
+def test_users_with_the_same_values_have_no_interval():
     records = answer(random_sessions(60, 1, users=12), copy_the_log)
     assert estimate_metric(records, "exact_accuracy") == Estimate(1.0)
     large, none = ([msgspec.structs.replace(r, reward=reward) for r in records] for reward in (1000.3, 0.0))
@@ -160,11 +159,10 @@ def test_users_with_the_same_values_have_no_interval() -> None:
     assert test is not None and (test.low, test.p_value) == (None, 2.0**-11)
 
 
-def test_a_single_user_has_no_error_and_no_counted_step_is_no_test() -> None:
+def test_a_single_user_has_no_error_and_no_counted_step_is_no_test():
     sessions = [session for session in ten_steps() if session.user_id == "ada"]
     a, b = answer(sessions, noisy(1, 1)), answer(sessions, noisy(0, 2))
     alone, by_session = (paired_test(a, b, "exact_accuracy", cluster=cluster) for cluster in ("user", "session"))
-    assert alone is not None and by_session is not None
     assert (alone.clusters, alone.standard_error, alone.p_value) == (1, None, None)
     assert by_session.clusters == 2 and by_session.standard_error is not None
     clicks = [r for r in answer(ten_steps(), lambda s, i: Click(name="x")) if r.logged["type"] == "click"]
@@ -172,7 +170,7 @@ def test_a_single_user_has_no_error_and_no_counted_step_is_no_test() -> None:
     assert np.isnan(estimate_metric(clicks, "exact_accuracy_terminate").value)
 
 
-def test_for_users_of_one_size_it_is_scipy_s_paired_t_test_of_their_accuracies() -> None:
+def test_for_users_of_one_size_it_is_scipy_s_paired_t_test_of_their_accuracies():
     rng, session = random.Random(1), ten_steps()[0]
     step = session.steps[0]
     sessions = [
@@ -221,14 +219,13 @@ def planted_sides() -> Sides:
 
 @pytest.mark.parametrize("metric", sorted(all_metrics(MetricChoices())))
 @pytest.mark.parametrize("mean", ["steps", "sessions"])
-def test_the_paired_test_of_every_metric_is_the_same_in_both_directions(metric: str, mean: str) -> None:
+def test_the_paired_test_of_every_metric_is_the_same_in_both_directions(metric, mean):
     a, b = planted_sides()
-    preset = MetricChoices(mean=mean)  # type: ignore[arg-type]
+    preset = MetricChoices(mean=mean)
     test, other = paired_test(a, b, metric, preset=preset), paired_test(b, a, metric, preset=preset)
     if metric == "click_rule_agreement" or metric.endswith("_scroll"):  # these logs have no kinds of click, no scrolls
         assert test is None
         return
-    assert test is not None and test.low is not None and test.high is not None and test.p_value is not None
     assert test.low <= test.difference <= test.high
     assert (test.p_value < 0.05) == (not test.low <= 0 <= test.high)
     assert other is not None and other.low is not None and other.high is not None

@@ -52,28 +52,28 @@ def names(cell: str) -> list[str]:
 
 
 @pytest.mark.parametrize("module", [*OF_STEPS, *OTHERS])
-def test_each_table_of_the_page_is_the_module_s_own(module: ModuleType) -> None:
+def test_each_table_of_the_page_is_the_module_s_own(module):
     assert tables(module) and all(f"\n\n{table}\n" in PAGE for table in tables(module))
     assert f"`{module.__name__.replace('.', '/')}.py`" in PAGE
 
 
-def test_every_metric_has_one_row_and_every_row_a_metric() -> None:
+def test_every_metric_has_one_row_and_every_row_a_metric():
     listed = [name for module in OF_STEPS for row in rows(module) for name in names(row[0])]
     assert sorted(listed) == sorted(all_metrics(MetricChoices()))
     of_people = [name for row in rows(people) for name in names(row[0])]
     assert sorted(of_people) == sorted(PeopleFigures.__struct_fields__)
 
 
-def test_every_row_has_a_formula_a_range_and_a_source() -> None:
+def test_every_row_has_a_formula_a_range_and_a_source():
     assert all(len(row) == 4 and all(row) for module in OF_STEPS for row in rows(module))
 
 
-def test_every_count_is_on_the_page() -> None:
+def test_every_count_is_on_the_page():
     counts = step_metrics([]).keys()
     assert all(f"`{name}`" in PAGE for name in counts)
 
 
-def test_the_page_s_presets_are_the_code_s() -> None:
+def test_the_page_s_presets_are_the_code_s():
     for name, choices in METRIC_PRESETS.items():
         values = (choices.mean, choices.f1, choices.invalid, choices.text)
         assert f"| `{name}` | {' | '.join(map(str, values))} |" in PAGE
@@ -81,7 +81,7 @@ def test_the_page_s_presets_are_the_code_s() -> None:
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_metrics_stay_in_their_ranges(side: int) -> None:
+def test_metrics_stay_in_their_ranges(side):
     figures = step_metrics(planted_sides()[side])
     for row in (row for module in OF_STEPS for row in rows(module)):
         if bounds := re.fullmatch(r"([\d.]+)–([\d.]+)", row[2]):
@@ -89,7 +89,7 @@ def test_metrics_stay_in_their_ranges(side: int) -> None:
                 assert float(bounds[1]) <= figures.get(name, 0.0) <= float(bounds[2]) + 0.05
 
 
-def test_the_four_steps_worked_out_have_the_values_of_the_page() -> None:
+def test_the_four_steps_worked_out_have_the_values_of_the_page():
     click_a, click_b, terminate = Click(name="a"), Click(name="b"), Terminate()
     logged: list[Action] = [click_a, click_b, TypeAndSubmit(name="q", text="shoe"), terminate]
     replies: list[Action] = [click_a, click_a, click_b, terminate]

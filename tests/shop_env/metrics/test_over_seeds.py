@@ -11,7 +11,7 @@ from shop_env.metrics.clustered_errors import ClusteredError
 from shop_env.metrics.over_seeds import pooled_over_seeds
 
 
-def test_pooling_by_hand() -> None:
+def test_pooling_by_hand():
     errors = [ClusteredError(2.0, 14, 15)] * 2  # W = 4; B = 50, and √(50/2) = 5
     own = pooled_over_seeds([0.0, 10.0], errors, same_users=False)
     assert (own.value, own.low, own.high) == pytest.approx((5, *stats.ttest_1samp([0, 10], 0).confidence_interval()))
@@ -31,7 +31,7 @@ def test_pooling_by_hand() -> None:
 
 
 @pytest.mark.parametrize("same_users", [True, False])
-def test_pooled_intervals_hold_the_true_difference_in_nineteen_of_twenty_simulations(same_users: bool) -> None:
+def test_pooled_intervals_hold_the_true_difference_in_nineteen_of_twenty_simulations(same_users):
     """Users and seeds both differ from one another; three seeds, 15 users each."""
     rng, seeds, users, missed = np.random.default_rng(8), 3, 15, 0
     for _ in range(300):
@@ -39,6 +39,5 @@ def test_pooled_intervals_hold_the_true_difference_in_nineteen_of_twenty_simulat
         seen = of_users + rng.normal(size=(seeds, 1)) + 0.5 * rng.normal(size=(seeds, users))
         errors = [ClusteredError(error, users - 1, users) for error in seen.std(axis=1, ddof=1) / math.sqrt(users)]
         pooled = pooled_over_seeds(seen.mean(axis=1).tolist(), errors, same_users=same_users)
-        assert pooled.low is not None and pooled.high is not None
         missed += not pooled.low <= 0 <= pooled.high
     assert missed / 300 < 0.05 + 3 * 0.0126  # three standard errors of a share of 300

@@ -170,7 +170,7 @@ COUNTS = {"steps": 10, "sessions": 3, "users": 2, "errors": 0, "unscored_targets
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_every_metric_of_a_planted_agent_has_its_value_counted_by_hand(agent: str) -> None:
+def test_every_metric_of_a_planted_agent_has_its_value_counted_by_hand(agent):
     given, expected = AGENTS[agent]
     assert step_metrics(given) == pytest.approx(COUNTS | expected, rel=1e-12, abs=1e-12)
 
@@ -181,7 +181,7 @@ LONG_PAGES = {"page_cut_rate": 3 / 10, "target_shown": 3 / 4, "pages_lost_rate":
 SCROLLS = {"exact_accuracy_scroll": 1 / 2, "type_accuracy_scroll": 1 / 2, "type_f1_scroll": 2 * 1 / (2 * 1 + 2 + 1)}
 
 
-def test_scrolls_are_a_type_where_they_are_logged() -> None:
+def test_scrolls_are_a_type_where_they_are_logged():
     logged: list[Action] = [Scroll(), Scroll(), REVIEWS, Terminate()]
     predicted: list[Action] = [Scroll(), REVIEWS, Scroll(), Scroll()]
     steps = tuple(Step(page="", action=action) for action in logged)
@@ -196,11 +196,11 @@ def test_scrolls_are_a_type_where_they_are_logged() -> None:
     assert record_step(session, 0, given[0].reply, REWARD).problem == "unknown_type"
 
 
-def test_no_metric_is_without_such_a_value() -> None:
+def test_no_metric_is_without_such_a_value():
     assert set(SURE | LONG_PAGES | SCROLLS) == set(all_metrics(MetricChoices()))
 
 
-def test_shares_of_long_pages_are_counted_by_hand() -> None:
+def test_shares_of_long_pages_are_counted_by_hand():
     given = records(copied)
     changed = [
         msgspec.structs.replace(
@@ -218,7 +218,7 @@ def test_shares_of_long_pages_are_counted_by_hand() -> None:
 
 
 @pytest.mark.parametrize("metric", sorted(COPY))
-def test_differences_of_two_planted_agents_are_those_of_their_values(metric: str) -> None:
+def test_differences_of_two_planted_agents_are_those_of_their_values(metric):
     difference = paired_test(AGENTS["a copy of the log"][0], AGENTS["half the time wrong"][0], metric).estimate
     assert difference.value == pytest.approx(COPY[metric] - HALF[metric])
     assert difference.low is None  # of two users
@@ -247,7 +247,7 @@ POPULATIONS = {
 
 
 @pytest.mark.parametrize("agent", POPULATIONS)
-def test_the_population_of_a_planted_agent_has_the_figures_counted_by_hand(agent: str) -> None:
+def test_the_population_of_a_planted_agent_has_the_figures_counted_by_hand(agent):
     mix, pairs = POPULATIONS[agent]
     found = people_figures(AGENTS[agent][0])
     assert found.action_mix_divergence == pytest.approx(mix, abs=1e-12)

@@ -1,7 +1,6 @@
 """Click subtypes from element names."""
 
 import csv
-from pathlib import Path
 
 import pytest
 
@@ -38,12 +37,12 @@ from shop_env.reward.click_types import CLICK_TYPES, click_type_of
         ("", "other"),
     ],
 )  # fmt: skip
-def test_the_kind_of_click_is_told_from_the_name(name: str, click_type: str) -> None:
+def test_the_kind_of_click_is_told_from_the_name(name, click_type):
     assert click_type in CLICK_TYPES
     assert click_type_of(name) == click_type
 
 
-def test_the_rules_agree_with_opera_s_own_kinds_of_click(shared_data: Path) -> None:
+def test_the_rules_agree_with_opera_s_own_kinds_of_click(shared_data):
     """The labels that the rules were written beside: 407 clicks of 7 test users."""
     labels = shared_data / "opera" / "test_actions_part1.tsv"
     with labels.open(encoding="utf-8", newline="") as file:

@@ -2,7 +2,6 @@
 
 import json
 import math
-from typing import Any
 
 import msgspec
 import pytest
@@ -44,7 +43,7 @@ PRESETS = st.sampled_from(sorted(REWARD_PRESETS))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row['preset']}: {row['why']}" for row in ROWS])
-def test_row_of_the_reward_table(row: dict[str, Any]) -> None:
+def test_row_of_the_reward_table(row):
     logged = msgspec.convert(row["logged"], Action)
     reply = row["reply"] if "reply" in row else json.dumps({"rationale": "Because.", "action": row["action"]})
     breakdown = score_reply(reply, logged, reward_preset(row["preset"]), self_certainty=row.get("self_certainty"))
@@ -74,7 +73,7 @@ CUSTOMER_WEIGHTS = {
 
 @pytest.mark.parametrize(("preset", "wrong"), [("customer_r1", -1), ("customer_r1_rl_only", 0)])
 @pytest.mark.parametrize("click_type", CLICK_TYPES)
-def test_customer_r1_s_weight_of_each_kind_of_click(click_type: str, preset: str, wrong: float) -> None:
+def test_customer_r1_s_weight_of_each_kind_of_click(click_type, preset, wrong):
     config, logged = reward_preset(preset), Click(name="x17", click_type=click_type)
     right = score_reply(format_reply("", Click(name="x17")), logged, config)
     assert (right.exact, right.wrong_click, right.total) == (
@@ -87,7 +86,7 @@ def test_customer_r1_s_weight_of_each_kind_of_click(click_type: str, preset: str
 
 
 @pytest.mark.parametrize("preset", ["customer_r1", "customer_r1_rl_only"])
-def test_customer_r1_s_weights_off_clicks(preset: str) -> None:
+def test_customer_r1_s_weights_off_clicks(preset):
     config, typed = reward_preset(preset), TypeAndSubmit(name="q", text="kettle")
     actions: list[Action] = [typed, Terminate(), TypeAndSubmit(name="q", text="kettles")]
     earned = [[score_reply(format_reply("", a), logged, config).total for a in actions] for logged in actions[:2]]
@@ -95,7 +94,7 @@ def test_customer_r1_s_weights_off_clicks(preset: str) -> None:
 
 
 @given(preset=PRESETS, logged=ACTIONS, predicted=ACTIONS, certainty=st.none() | st.floats(0, 50))
-def test_the_parts_sum_to_the_total(preset: str, logged: Action, predicted: Action, certainty: float | None) -> None:
+def test_the_parts_sum_to_the_total(preset, logged, predicted, certainty):
     reply = format_reply("Because.", predicted)
     breakdown = score_reply(reply, logged, REWARD_PRESETS[preset], self_certainty=certainty)
     parts = msgspec.structs.asdict(breakdown)
@@ -106,13 +105,13 @@ def test_the_parts_sum_to_the_total(preset: str, logged: Action, predicted: Acti
 
 
 @given(logged=actions(WORDS), predicted=actions(WORDS))
-def test_rewards_of_ascii_texts_by_the_rouge_score_package_are_the_same(logged: Action, predicted: Action) -> None:
+def test_rewards_of_ascii_texts_by_the_rouge_score_package_are_the_same(logged, predicted):
     reply, other = format_reply("", predicted), RewardConfig(similarity="rouge_score")
     assert score_reply(reply, logged, RewardConfig()) == score_reply(reply, logged, other)
 
 
 @given(preset=PRESETS, logged=ACTIONS, predicted=ACTIONS)
-def test_no_reply_earns_more_than_the_logged_action(preset: str, logged: Action, predicted: Action) -> None:
+def test_no_reply_earns_more_than_the_logged_action(preset, logged, predicted):
     config = REWARD_PRESETS[preset]
     best = best_breakdown(logged, config)
     assert score_reply(format_reply("Because.", logged), logged, config) == best
@@ -120,7 +119,7 @@ def test_no_reply_earns_more_than_the_logged_action(preset: str, logged: Action,
 
 
 @pytest.mark.parametrize("preset", sorted(REWARD_PRESETS))
-def test_the_perfect_reply_to_a_text_that_was_not_submitted_earns_most(preset: str) -> None:
+def test_the_perfect_reply_to_a_text_that_was_not_submitted_earns_most(preset):
     config, text = REWARD_PRESETS[preset], TypeAndSubmit(name="search", text="kettle", submitted=False)
     reply = format_reply("", text)
     assert score_reply(reply, text, config) == best_breakdown(text, config) != RewardBreakdown()
@@ -128,7 +127,7 @@ def test_the_perfect_reply_to_a_text_that_was_not_submitted_earns_most(preset: s
 
 
 @pytest.mark.parametrize("preset", [*REWARD_PRESETS, f"{__name__}:three_points"])
-def test_an_empty_rationale_earns_nothing_where_the_reward_requires_one(preset: str) -> None:
+def test_an_empty_rationale_earns_nothing_where_the_reward_requires_one(preset):
     free, click = reward_preset(preset), Click(name="cart")
     strict = msgspec.structs.replace(free, requires_rationale=True)
     for empty in ("", " \n"):
@@ -144,9 +143,7 @@ def three_points(reply: Reply, logged: Action) -> float:
 
 
 @given(preset=PRESETS, logged=ACTIONS, predicted=ACTIONS)
-def test_a_field_that_was_not_logged_pays_nothing_whatever_is_predicted(
-    preset: str, logged: Action, predicted: Action
-) -> None:
+def test_a_field_that_was_not_logged_pays_nothing_whatever_is_predicted(preset, logged, predicted):
     """The logged name, or text, is taken away: what is predicted there no longer matters."""
     config = REWARD_PRESETS[preset]
     for field in set(msgspec.structs.asdict(logged)) & {"name", "text"}:
@@ -158,7 +155,7 @@ def test_a_field_that_was_not_logged_pays_nothing_whatever_is_predicted(
             assert score_reply(format_reply("", other), unlogged, config) == earned
 
 
-def test_an_empty_click_does_not_hit_the_jackpot_where_no_name_was_logged() -> None:
+def test_an_empty_click_does_not_hit_the_jackpot_where_no_name_was_logged():
     empty = '{"rationale": "", "action": {"type": "click"}}'
     totals = {name: score_reply(empty, Click(name=""), config).total for name, config in REWARD_PRESETS.items()}
     assert totals == {
@@ -176,27 +173,27 @@ def test_an_empty_click_does_not_hit_the_jackpot_where_no_name_was_logged() -> N
     assert score_reply(format_reply("", typed), typed, RewardConfig()).total == 0.5 + 0.3 + 0.1 + 1000
 
 
-def test_a_click_is_no_wrong_one_where_the_log_cannot_tell() -> None:
+def test_a_click_is_no_wrong_one_where_the_log_cannot_tell():
     click, config = format_reply("", Click(name="cart")), reward_preset("customer_r1")
     unknown: list[Action] = [Click(name=""), TypeAndSubmit(name="", text="")]
     assert [score_reply(click, logged, config).wrong_click for logged in unknown] == [0, -1]
 
 
-def test_reply_text_and_parsed_reply_score_alike() -> None:
+def test_reply_text_and_parsed_reply_score_alike():
     text = format_reply("Because.", Click(name="cart"))
     config = reward_preset("shop_r1")
     assert score_reply(text, Click(name="cart"), config) == score_reply(parse_reply(text), Click(name="cart"), config)
     assert score_reply(MalformedReply("not_json", ""), Terminate(), config) == RewardBreakdown()
 
 
-def test_unmeasured_self_certainty_is_none_and_measured_zero_is_zero() -> None:
+def test_unmeasured_self_certainty_is_none_and_measured_zero_is_zero():
     text, config = format_reply("Because.", Terminate()), reward_preset("shop_r1")
     assert score_reply(text, Terminate(), config).self_certainty is None
     assert score_reply(text, Terminate(), config, self_certainty=0.0).self_certainty == 0.0
 
 
 @pytest.mark.parametrize("logged", [5, 4])
-def test_a_similarity_equal_to_the_threshold_pays_if_it_is_enough_to_reach_it(logged: int) -> None:
+def test_a_similarity_equal_to_the_threshold_pays_if_it_is_enough_to_reach_it(logged):
     """3 words of 5 are 0.7499999999999999 in floating point, 3 words of 4 with another one 0.75."""
     words = ["a", "b", "c", "d", "e"][:logged]
     name, reply = ".".join(words), format_reply("", Click(name=".".join(words[:3] + ["x"] * (5 - logged))))
@@ -225,7 +222,7 @@ SHOPS = {  # the right product, a wrong one, and two queries that share a word
 
 
 @pytest.mark.parametrize("script", SHOPS)
-def test_a_wrong_product_or_query_earns_less_than_the_right_one_in_any_script(script: str) -> None:
+def test_a_wrong_product_or_query_earns_less_than_the_right_one_in_any_script(script):
     right, wrong, query, other_query = SHOPS[script]
     names = [f"results.{product}.view_product" for product in (right, wrong)]
     pairs: list[tuple[Action, Action]] = [
@@ -255,17 +252,17 @@ def test_a_wrong_product_or_query_earns_less_than_the_right_one_in_any_script(sc
         ({"wrong_click": 1.0}, r"reward\.wrong_click is 1\.0; it is a penalty"),
     ],
 )
-def test_a_wrong_reward_setting_names_the_value_and_the_remedy(options: dict[str, Any], message: str) -> None:
+def test_a_wrong_reward_setting_names_the_value_and_the_remedy(options, message):
     with pytest.raises(BadConfig, match=message):
         RewardConfig(**options)
 
 
-def test_a_misspelt_preset_gets_a_hint() -> None:
+def test_a_misspelt_preset_gets_a_hint():
     with pytest.raises(BadConfig, match=r"Unknown reward preset 'shop_r'\. Did you mean 'shop_r1'\?"):
         reward_preset("shop_r")
 
 
-def test_the_reward_that_the_docs_work_out_is_what_the_code_gives(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_reward_that_the_docs_work_out_is_what_the_code_gives(capsys):
     page = (ROOT / "docs" / "your_reward.md").read_text(encoding="utf-8")
     code, printed = page.partition("worked out as in its figure 1")[2].split("```")[1:4:2]
     exec(code.removeprefix("python"), {})

@@ -18,7 +18,7 @@ def _assert_identical(prediction: str, target: str) -> None:
 
 
 @given(ASCII, ASCII)
-def test_any_two_ascii_texts_are_identical_to_rouge_score(prediction: str, target: str) -> None:
+def test_any_two_ascii_texts_are_identical_to_rouge_score(prediction, target):
     _assert_identical(prediction, target)
 
 
@@ -27,12 +27,12 @@ TEXTS = st.builds(str.join, st.sampled_from([" ", ".", "_", ". ", "\n"]), st.lis
 
 @settings(max_examples=300)
 @given(TEXTS, TEXTS)
-def test_texts_of_few_words_are_identical_to_rouge_score(prediction: str, target: str) -> None:
+def test_texts_of_few_words_are_identical_to_rouge_score(prediction, target):
     _assert_identical(prediction, target)
 
 
 @given(st.text(), st.text())
-def test_any_two_texts_have_a_similarity_that_composition_and_order_do_not_change(one: str, other: str) -> None:
+def test_any_two_texts_have_a_similarity_that_composition_and_order_do_not_change(one, other):
     similarity = rouge_l(one, other)
     assert 0 <= similarity <= 1 == rouge_l(one, one)
     assert rouge_l(unicodedata.normalize("NFD", one), unicodedata.normalize("NFC", other)) in (similarity, 1)
@@ -61,14 +61,14 @@ def test_any_two_texts_have_a_similarity_that_composition_and_order_do_not_chang
         ("⭐", "❤", 0),
     ],
 )
-def test_words_of_any_script_count(one: str, other: str, similarity: float) -> None:
+def test_words_of_any_script_count(one, other, similarity):
     assert rouge_l(one, other) == rouge_l(other, one) == pytest.approx(similarity)
 
 
-def test_equal_text_without_a_token_for_rouge_score_counts_as_one() -> None:
+def test_equal_text_without_a_token_for_rouge_score_counts_as_one():
     assert rouge_l("红色水壶", "红色水壶") == rouge_l("!", "!") == 1.0
     assert rouge_l_reference("红色水壶", "红色水壶") == 0.0
 
 
-def test_a_very_long_prediction_takes_linear_time() -> None:
+def test_a_very_long_prediction_takes_linear_time():
     assert rouge_l("a b " * 200_000, "a b") == pytest.approx(2 / 200_001, rel=1e-9)

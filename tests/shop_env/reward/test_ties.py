@@ -1,8 +1,5 @@
 """The contract of the reward: each other element of a page, in place of the logged one, earns less."""
 
-from pathlib import Path
-from typing import Any
-
 import msgspec
 import pytest
 
@@ -54,7 +51,7 @@ def ties_of(page: str, action: Action, reward: RewardConfig | None = None) -> Ti
 
 
 @pytest.mark.parametrize("page_size", ["small", "realistic"])
-def test_no_other_element_of_a_demo_shop_earns_what_the_logged_one_earns(page_size: Any) -> None:
+def test_no_other_element_of_a_demo_shop_earns_what_the_logged_one_earns(page_size):
     sessions = demo_shop.generate_sessions(3, seed=4, page_size=page_size)
     steps = [(session, index) for session in sessions for index in range(len(session.steps))]
     for reward in REWARD_PRESETS.values():
@@ -63,7 +60,7 @@ def test_no_other_element_of_a_demo_shop_earns_what_the_logged_one_earns(page_si
         assert (ties.tied, ties.example) == (0, "")
 
 
-def test_the_text_names_both_elements_and_where_they_are() -> None:
+def test_the_text_names_both_elements_and_where_they_are():
     text = ties_of('<a name="cart.pay">x</a><a name="cart_pay">y</a>', Click(name="cart.pay")).text
     assert text == (
         "At 1 of 1 sampled steps another element of the page earns as much as the logged one: "
@@ -71,7 +68,7 @@ def test_the_text_names_both_elements_and_where_they_are() -> None:
     )
 
 
-def test_only_elements_that_take_the_action_are_tried_with_the_logged_text() -> None:
+def test_only_elements_that_take_the_action_are_tried_with_the_logged_text():
     page = (
         '<input name="search"><input name="email"><a name="red">x</a><div name="list"><a name="list.blue">y</a></div>'
     )
@@ -85,19 +82,19 @@ def test_only_elements_that_take_the_action_are_tried_with_the_logged_text() -> 
         assert ties_of(page, action, RewardConfig(dars=0.0)).steps == 0
 
 
-def test_a_required_rationale_makes_no_ties() -> None:
+def test_a_required_rationale_makes_no_ties():
     assert not ties_of(
         '<a name="a">x</a><a name="b">y</a>', Click(name="a"), RewardConfig(requires_rationale=True)
     ).tied
 
 
-def test_five_percent_of_ties_are_no_warning() -> None:
+def test_five_percent_of_ties_are_no_warning():
     assert [Ties(steps=40, tied=tied).are_many for tied in (0, 2, 3)] == [False, False, True]
     assert not Ties(steps=0, tied=0).are_many
     assert count_ties([], LOG_LIKELIHOOD) is None
 
 
-def test_a_function_is_called_for_few_elements(tmp_path: Path) -> None:
+def test_a_function_is_called_for_few_elements(tmp_path):
     (tmp_path / "own.py").write_text(OWN, encoding="utf-8")
     reward = RewardConfig(kind=f"{tmp_path}/own.py:any_element")
     sessions = shop(tuple(f"product_{number}" for number in range(30)), sessions=2 * OWN_STEPS)
@@ -106,9 +103,7 @@ def test_a_function_is_called_for_few_elements(tmp_path: Path) -> None:
     assert len((tmp_path / "own.calls").read_text()) <= OWN_STEPS * (1 + OWN_ELEMENTS)
 
 
-def test_rank_training_and_the_check_of_an_agent_name_the_share_of_ties(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rank_training_and_the_check_of_an_agent_name_the_share_of_ties(tmp_path, capsys):
     right, wrong, *_ = SHOPS["Japanese"]
     store = store_at(tmp_path / "store", shop((right, wrong), sessions=20))
     free = "of {} sampled steps another element of the page earns as much as the logged one"

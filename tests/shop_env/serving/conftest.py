@@ -10,7 +10,7 @@ from tests.demo_stores import demo_store_at
 
 
 @pytest.fixture(scope="session")
-def store_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+def store_path(tmp_path_factory) -> str:
     """60 sessions of the demo shop."""
     path: Path = tmp_path_factory.mktemp("serving") / "store"
     demo_store_at(path, 60, seed=5)
@@ -18,10 +18,10 @@ def store_path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def store(store_path: str) -> SessionStore:
+def store(store_path) -> SessionStore:
     return SessionStore.open(store_path)
 
 
 @pytest.fixture
-def tasks(store: SessionStore) -> StepTasks:
+def tasks(store) -> StepTasks:
     return StepTasks(store)

@@ -11,7 +11,6 @@ import pytest
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Session, Step
-from replay_sessions.store import SessionStore
 from shop_env.serving.tasks import StepTasks
 from tests.json_files import read_json
 from tests.processes import ROOT, with_checkout
@@ -51,7 +50,7 @@ def evaluated(task: Any, folder: Path, replies: dict[str, str], **options: Any) 
 
 
 @pytest.mark.parametrize(("reward", "extraction"), [("shop_r1", "strict"), ("customer_r1", "lenient")])
-def test_replies_earn_what_the_env_pays(store_path: str, tmp_path: Path, reward: str, extraction: str) -> None:
+def test_replies_earn_what_the_env_pays(store_path, tmp_path, reward, extraction):
     kinds = KINDS if reward == "shop_r1" else ["logged", "similar", "other_name", "fenced", "thinking"]
     expected = paid_by_gym(store_path, reward=reward, extraction=extraction, kinds=kinds)
     task = task_of(store_path, reward=reward, extraction=extraction)
@@ -69,7 +68,7 @@ def test_replies_earn_what_the_env_pays(store_path: str, tmp_path: Path, reward:
             assert json.loads(sample.target) == paid.logged_action
 
 
-def test_standard_errors_are_clustered_by_person(store_path: str, tasks: StepTasks, tmp_path: Path) -> None:
+def test_standard_errors_are_clustered_by_person(store_path, tasks, tmp_path):
     steps = list(tasks.tasks("test"))
     logged = {step.task_id: tasks.score("test", step.index, "").logged_action for step in steps}
     replies = {
@@ -93,7 +92,7 @@ def test_standard_errors_are_clustered_by_person(store_path: str, tasks: StepTas
         assert clustered != pytest.approx(found.std(ddof=1) / np.sqrt(len(found)), rel=1e-3)
 
 
-def test_a_sample_shows_the_prompt_of_the_env_and_not_the_answer(store_path: str, store: SessionStore) -> None:
+def test_a_sample_shows_the_prompt_of_the_env_and_not_the_answer(store_path, store):
     task = task_of(store_path, context={"persona": "none"}, prompt={"style": "compact"})
     from shop_env import ContextConfig, PromptConfig  # noqa: PLC0415 - beside the import above
 
@@ -103,7 +102,7 @@ def test_a_sample_shows_the_prompt_of_the_env_and_not_the_answer(store_path: str
         assert (sample.id, sample.metadata["user_id"]) == (step.task_id, step.user_id)
 
 
-def test_unlogged_actions_are_unscored_and_counted(tmp_path: Path) -> None:
+def test_unlogged_actions_are_unscored_and_counted(tmp_path):
     steps = tuple(Step(page="<p>x</p>", action=Click(name=name)) for name in ("a", "b", ""))
     store_at(tmp_path / "store", [Session(session_id="s", user_id="u", source="test", steps=steps)])
     task = task_of(str(tmp_path / "store"), split="all")
@@ -116,7 +115,7 @@ def test_unlogged_actions_are_unscored_and_counted(tmp_path: Path) -> None:
     assert (reward.scored_samples, reward.unscored_samples) == (2, 0)
 
 
-def test_a_model_that_fails_is_an_error_and_no_reward_of_0(store_path: str, tmp_path: Path) -> None:
+def test_a_model_that_fails_is_an_error_and_no_reward_of_0(store_path, tmp_path):
     task = task_of(store_path)
     replies = {sample.id: reply_of_kind("prose", {}) for sample in task.dataset}
     del replies[task.dataset[0].id]  # asking for it fails
@@ -128,12 +127,12 @@ def test_a_model_that_fails_is_an_error_and_no_reward_of_0(store_path: str, tmp_
 
 
 @pytest.mark.parametrize("options", [{"reward": "shop_r2"}, {"extraction": "loose"}, {"context": {"persona": "x"}}])
-def test_wrong_options_are_refused_before_the_model_is_called(store_path: str, options: dict[str, Any]) -> None:
+def test_wrong_options_are_refused_before_the_model_is_called(store_path, options):
     with pytest.raises(BadConfig):
         task_of(store_path, **options)
 
 
-def test_inspects_own_command_runs_and_rescores_the_task(store_path: str, tasks: StepTasks, tmp_path: Path) -> None:
+def test_inspects_own_command_runs_and_rescores_the_task(store_path, tasks, tmp_path):
     inspect = str(Path(sys.executable).parent / "inspect")
     environment = with_checkout(OPENAI_API_KEY="none", INSPECT_DISPLAY="none")
 

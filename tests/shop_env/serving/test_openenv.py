@@ -16,7 +16,6 @@ import pytest
 from replay_sessions.foundation.errors import BadConfig
 from shop_env.replies import format_reply
 from shop_env.reward.score import reward_preset
-from shop_env.serving.tasks import StepTasks
 from tests.processes import ROOT, run_python, with_checkout
 from tests.shop_env.serving.contract import HARD_REPLIES, Paid, paid_by_gym, reply_of_kind
 
@@ -38,7 +37,6 @@ class Server:
         self.process = subprocess.Popen(
             words, env=with_checkout(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
         )
-        assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line.startswith("serving"), line + self.stop()
         self.url = line.split(" at ")[1].split()[0]
@@ -58,7 +56,7 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def server(store_path: str) -> Iterator[Server]:
+def server(store_path) -> Iterator[Server]:
     server = Server("--store", store_path, "--splits", "test", "train", "--max-sessions", "40")
     yield server
     assert server.stop() == ""
@@ -81,12 +79,12 @@ def answered(client: Any, reply: str, **task: Any) -> Any:
 
 
 @pytest.fixture
-def indices(tasks: StepTasks) -> dict[str, int]:
+def indices(tasks) -> dict[str, int]:
     """By the id of the task, of the test split."""
     return {task.task_id: task.index for task in tasks.tasks("test")}
 
 
-def test_replies_earn_what_the_env_pays(server: Server, store_path: str, indices: dict[str, int]) -> None:
+def test_replies_earn_what_the_env_pays(server, store_path, indices):
     expected = paid_by_gym(store_path)
     with server.client() as client:
         for (task_id, kind), pay in expected.items():
@@ -96,7 +94,7 @@ def test_replies_earn_what_the_env_pays(server: Server, store_path: str, indices
             assert result.done
 
 
-def test_flags_decide_the_reward(store_path: str, indices: dict[str, int]) -> None:
+def test_flags_decide_the_reward(store_path, indices):
     kinds = ["logged", "other_name", "fenced", "thinking"]
     expected = paid_by_gym(store_path, kinds=kinds, reward="customer_r1", extraction="lenient")
     server = Server("--store", store_path, "--splits", "test", "--reward", "customer_r1", "--extraction", "lenient")
@@ -106,7 +104,7 @@ def test_flags_decide_the_reward(store_path: str, indices: dict[str, int]) -> No
     server.stop()
 
 
-def test_a_task_is_shown_as_the_env_shows_it_and_tells_nothing_else(server: Server, tasks: StepTasks) -> None:
+def test_a_task_is_shown_as_the_env_shows_it_and_tells_nothing_else(server, tasks):
     with server.client() as client:
         for index in range(12):
             task = tasks.task("test", index)
@@ -121,7 +119,7 @@ def test_a_task_is_shown_as_the_env_shows_it_and_tells_nothing_else(server: Serv
             assert (after["page"], after["messages"], after["history"]) == ("", [], [])  # the next page is a task too
 
 
-def test_nothing_can_be_answered_twice_or_before_it_was_asked(server: Server) -> None:
+def test_nothing_can_be_answered_twice_or_before_it_was_asked(server):
     with server.client() as client:
         with pytest.raises(RuntimeError, match="call reset before step"):
             client.step({"reply": TERMINATE})
@@ -147,7 +145,7 @@ def test_nothing_can_be_answered_twice_or_before_it_was_asked(server: Server) ->
         ({"episode_id": 5}, "must be a text"),
     ],
 )
-def test_a_wrong_reset_is_told_and_leaves_the_session_usable(server: Server, task: dict[str, Any], told: str) -> None:
+def test_a_wrong_reset_is_told_and_leaves_the_session_usable(server, task, told):
     with server.client() as client:
         with pytest.raises(RuntimeError, match=told):
             client.reset(**task)
@@ -157,7 +155,7 @@ def test_a_wrong_reset_is_told_and_leaves_the_session_usable(server: Server, tas
 
 
 @pytest.mark.parametrize("action", [{}, {"reply": 5}, {"reply": None}, {"reply": float("nan")}, {"repli": ""}])
-def test_an_action_that_is_no_reply_is_an_error_and_no_reward_of_0(server: Server, action: dict[str, Any]) -> None:
+def test_an_action_that_is_no_reply_is_an_error_and_no_reward_of_0(server, action):
     with server.client() as client:
         client.reset(index=0)
         with pytest.raises(RuntimeError, match="VALIDATION_ERROR"):
@@ -165,7 +163,7 @@ def test_an_action_that_is_no_reply_is_an_error_and_no_reward_of_0(server: Serve
         assert client.step({"reply": TERMINATE}).done
 
 
-def test_no_frame_holds_what_is_not_json(server: Server) -> None:
+def test_no_frame_holds_what_is_not_json(server):
     from websockets.sync.client import connect  # noqa: PLC0415 - comes with OpenEnv
 
     def strict(constant: str) -> None:
@@ -185,7 +183,7 @@ def test_no_frame_holds_what_is_not_json(server: Server) -> None:
             assert ask(json.dumps({"type": "step", "data": {"reply": reply}}))["data"]["done"]
 
 
-def test_very_long_replies_do_not_close_the_socket(server: Server) -> None:
+def test_very_long_replies_do_not_close_the_socket(server):
     length = 40_000_000
     long = format_reply("y" * length, {"type": "terminate"})
     with server.client() as client:
@@ -195,7 +193,7 @@ def test_very_long_replies_do_not_close_the_socket(server: Server) -> None:
         assert client.reset(index=1).observation["info"]["index"] == 1
 
 
-def test_the_same_seed_draws_the_same_task_and_others_draw_others(server: Server) -> None:
+def test_the_same_seed_draws_the_same_task_and_others_draw_others(server):
     with server.client() as one, server.client() as other:
         drawn = [one.reset(split="train", seed=seed).observation["info"]["index"] for seed in range(20)]
         assert len(set(drawn)) > 10
@@ -205,7 +203,7 @@ def test_the_same_seed_draws_the_same_task_and_others_draw_others(server: Server
         assert other.reset().observation["info"]["split"] == "test"  # the first of --splits
 
 
-def test_the_episode_has_the_name_that_the_client_gave(server: Server) -> None:
+def test_the_episode_has_the_name_that_the_client_gave(server):
     with server.client() as client:
         client.reset(index=0, episode_id="mine")
         assert (client.state()["episode_id"], client.state()["step_count"]) == ("mine", 0)
@@ -215,7 +213,7 @@ def test_the_episode_has_the_name_that_the_client_gave(server: Server) -> None:
         assert client.state()["episode_id"] not in ("mine", None)
 
 
-def test_32_clients_at_once_each_have_a_session_of_their_own(server: Server, tasks: StepTasks) -> None:
+def test_32_clients_at_once_each_have_a_session_of_their_own(server, tasks):
     count = tasks.count("train")
 
     async def play(number: int, all_are_asked: asyncio.Barrier) -> None:
@@ -247,7 +245,7 @@ def post(server: Server, path: str, body: Any) -> tuple[int, Any]:
     return answer.status_code, answer.json()
 
 
-def test_tasks_are_listed_over_http(server: Server, tasks: StepTasks) -> None:
+def test_tasks_are_listed_over_http(server, tasks):
     count = tasks.count("test")
     keys = ("task_id", "index", "session_id", "user_id", "step_index")
     listed = [{"split": "test", **{key: getattr(task, key) for key in keys}} for task in tasks.tasks("test")]
@@ -262,13 +260,13 @@ def test_tasks_are_listed_over_http(server: Server, tasks: StepTasks) -> None:
         assert (status, told["detail"].startswith(("split 'x' is not served", f"index is {count}"))) == (400, True)
 
 
-def test_plain_http_says_that_it_has_no_sessions(server: Server) -> None:
+def test_plain_http_says_that_it_has_no_sessions(server):
     assert post(server, "/reset", {"split": "test", "index": 0})[0] == 200
     status, told = post(server, "/step", {"action": {"reply": TERMINATE}})
     assert (status, "WebSocket" in told["detail"]) == (400, True)
 
 
-def test_the_package_passes_openenvs_static_check() -> None:
+def test_the_package_passes_openenvs_static_check():
     package = ROOT / "shop_env" / "serving"
     words = ["validate", str(package), "--level", "static", "--json"]
     done = run_python("-m", "openenv.cli", *words)
@@ -280,7 +278,7 @@ def test_the_package_passes_openenvs_static_check() -> None:
     assert (low, high) == (0.0, pytest.approx(config.format + config.action_type + 0.1 * 3 + config.dars))
 
 
-def test_the_manifest_names_the_package_and_an_app_that_answers() -> None:
+def test_the_manifest_names_the_package_and_an_app_that_answers():
     import yaml  # noqa: PLC0415 - comes with OpenEnv
     from fastapi.testclient import TestClient  # noqa: PLC0415 - comes with OpenEnv
 
@@ -308,7 +306,7 @@ def has_room(server: Server) -> bool:
     return True
 
 
-def test_a_session_that_asks_nothing_for_too_long_is_freed_and_says_so(store_path: str) -> None:
+def test_a_session_that_asks_nothing_for_too_long_is_freed_and_says_so(store_path):
     server = Server("--store", store_path, "--max-sessions", "1", "--idle-timeout-s", "4")
     with server.client() as idle:
         idle.reset(index=0)
@@ -320,7 +318,7 @@ def test_a_session_that_asks_nothing_for_too_long_is_freed_and_says_so(store_pat
     server.stop()
 
 
-def test_a_full_server_says_so(store_path: str) -> None:
+def test_a_full_server_says_so(store_path):
     server = Server("--store", store_path, "--max-sessions", "1")
     with server.client() as first:
         first.reset(index=0)
@@ -330,7 +328,7 @@ def test_a_full_server_says_so(store_path: str) -> None:
     server.stop()
 
 
-def test_pages_of_other_sites_cannot_connect_and_mcp_is_closed(store_path: str) -> None:
+def test_pages_of_other_sites_cannot_connect_and_mcp_is_closed(store_path):
     server = Server("--store", store_path, "--max-sessions", "1", "--token", "0123456789abcdef")
     address, _, token = server.url.removeprefix("http://").partition("/")
     for headers, prefix, status in (
@@ -356,7 +354,7 @@ def test_pages_of_other_sites_cannot_connect_and_mcp_is_closed(store_path: str) 
 
 
 @pytest.mark.parametrize("stopping", [signal.SIGTERM, signal.SIGKILL])
-def test_a_stopped_server_ends_in_time_while_clients_are_connected(store_path: str, stopping: signal.Signals) -> None:
+def test_a_stopped_server_ends_in_time_while_clients_are_connected(store_path, stopping):
     server = Server("--store", store_path)
     with server.client() as client:
         client.reset(index=0)
@@ -380,24 +378,24 @@ def test_a_stopped_server_ends_in_time_while_clients_are_connected(store_path: s
         ("--host no.such.host.invalid", "no.such.host.invalid is not available"),
     ],
 )
-def test_a_wrong_call_is_one_line_and_exit_code_2(flags: str, told: str) -> None:
+def test_a_wrong_call_is_one_line_and_exit_code_2(flags, told):
     done = run_python("-m", "shop_env.serving", "openenv", "--port", "0", *flags.split())
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert told in done.stderr
 
 
-def test_a_port_that_is_taken_is_told_with_the_remedy(server: Server) -> None:
+def test_a_port_that_is_taken_is_told_with_the_remedy(server):
     port = server.url.rpartition(":")[2]
     done = run_python("-m", "shop_env.serving", "openenv", "--port", port)
     assert (done.returncode, "choose another, or 0" in done.stderr) == (2, True)
 
 
-def test_a_server_needs_no_torch() -> None:
+def test_a_server_needs_no_torch():
     code = "import sys; import shop_env.serving.openenv.server; sys.exit('torch' in sys.modules)"
     assert run_python("-c", code).returncode == 0
 
 
-def test_an_instance_that_was_closed_answers_nothing(tasks: StepTasks) -> None:
+def test_an_instance_that_was_closed_answers_nothing(tasks):
     environments = pytest.importorskip("shop_env.serving.openenv.environments")
     env = environments.ReplayedSteps(tasks, ["test"])
     env.reset(index=0)

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
 
 import gymnasium
 import msgspec
@@ -12,12 +10,10 @@ import pytest
 import shop_env  # noqa: F401 - registers ShopR1-v0
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Session, Step, Terminate
-from replay_sessions.store import SessionStore
 from shop_env.episodes import EpisodeCache
 from shop_env.metrics.step_record import record_step
 from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig, render_prompt
-from shop_env.replies import Extraction
 from shop_env.reward.score import reward_preset
 from shop_env.serving.__main__ import main
 from shop_env.serving.tasks import StepTask, StepTasks, score_step
@@ -28,7 +24,7 @@ from tests.shop_env.serving.contract import paid_by_gym, paid_by_score, reply_of
 
 @pytest.mark.parametrize("first_action", [False, True])
 @pytest.mark.parametrize("split", ["train", "test", "all"])
-def test_each_step_is_one_task(store: SessionStore, split: str, first_action: bool) -> None:
+def test_each_step_is_one_task(store, split, first_action):
     tasks = StepTasks(store, first_action=first_action)
     steps = [
         f"{session.session_id}#{index}"
@@ -40,7 +36,7 @@ def test_each_step_is_one_task(store: SessionStore, split: str, first_action: bo
 
 
 @pytest.mark.parametrize("context", [{}, {"scope": "latest_step", "persona": "shuffled"}, {"budget": 900}])
-def test_a_task_shows_what_the_env_shows(store_path: str, store: SessionStore, context: dict[str, Any]) -> None:
+def test_a_task_shows_what_the_env_shows(store_path, store, context):
     env = gymnasium.make("ShopR1-v0", store=store_path, split="all", context=context).unwrapped
     prompt = PromptConfig(style="compact")
     tasks = StepTasks(store, context=ContextConfig(**context), prompt=prompt)
@@ -52,7 +48,7 @@ def test_a_task_shows_what_the_env_shows(store_path: str, store: SessionStore, c
         observation, *_ = env.step("")
 
 
-def test_a_task_comes_back_from_json_as_it_was(tasks: StepTasks) -> None:
+def test_a_task_comes_back_from_json_as_it_was(tasks):
     for task in tasks.tasks("test"):
         assert msgspec.json.decode(msgspec.json.encode(task), type=StepTask) == task
 
@@ -62,7 +58,7 @@ def session_of(*steps: Step) -> StepTasks:
     return StepTasks(MemoryStore([session], fingerprint=str(len(steps))))
 
 
-def test_a_task_tells_nothing_of_its_own_answer_nor_of_what_follows() -> None:
+def test_a_task_tells_nothing_of_its_own_answer_nor_of_what_follows():
     first = Step(page="<p>home</p>", action=Click(name="menu"), rationale="I begin.")
     page = '<a name="cart">Cart</a>'
     bought = session_of(
@@ -78,9 +74,7 @@ def test_a_task_tells_nothing_of_its_own_answer_nor_of_what_follows() -> None:
 @pytest.mark.parametrize(
     ("reward", "extraction"), [("shop_r1", "strict"), ("shop_r1", "lenient"), ("customer_r1", "strict")]
 )
-def test_a_reply_earns_what_the_env_pays(
-    store_path: str, store: SessionStore, reward: str, extraction: Extraction
-) -> None:
+def test_a_reply_earns_what_the_env_pays(store_path, store, reward, extraction):
     tasks = StepTasks(store, reward=reward_preset(reward), extraction=extraction)
     expected = paid_by_gym(store_path, reward=reward, extraction=extraction)
     assert len({paid.reward for paid in expected.values()}) > 4
@@ -96,7 +90,7 @@ def test_a_reply_earns_what_the_env_pays(
         assert score.exact_match == (record.predicted == record.logged)
 
 
-def test_a_reply_to_an_action_that_the_log_does_not_fully_know_is_neither_exact_nor_not() -> None:
+def test_a_reply_to_an_action_that_the_log_does_not_fully_know_is_neither_exact_nor_not():
     score = score_step(
         '{"rationale": "", "action": {"type": "click", "name": "x"}}',
         {"type": "click", "name": ""},
@@ -107,24 +101,24 @@ def test_a_reply_to_an_action_that_the_log_does_not_fully_know_is_neither_exact_
 
 
 @pytest.mark.parametrize("index", [-1, 10_000, 1.0, "1", None, True])
-def test_an_index_that_is_none_is_told_with_what_there_is(tasks: StepTasks, index: Any) -> None:
+def test_an_index_that_is_none_is_told_with_what_there_is(tasks, index):
     with pytest.raises(BadConfig, match=f"from 0 to {tasks.count('test') - 1}"):
         tasks.task("test", index)
 
 
-def test_an_unknown_split_is_told_with_the_nearest(tasks: StepTasks) -> None:
+def test_an_unknown_split_is_told_with_the_nearest(tasks):
     with pytest.raises(BadConfig, match="Did you mean 'test'"):
         tasks.count("tset")
 
 
-def test_sessions_of_one_step_have_no_task_unless_first_actions_are_asked_for() -> None:
+def test_sessions_of_one_step_have_no_task_unless_first_actions_are_asked_for():
     tasks = session_of(Step(page="", action=Terminate()))
     assert tasks.count("all") == 0
     with pytest.raises(BadConfig, match="no step to ask about"):
         tasks.task("all", 0)
 
 
-def test_many_threads_are_told_the_same_as_one(tasks: StepTasks) -> None:
+def test_many_threads_are_told_the_same_as_one(tasks):
     expected = [task.messages for task in tasks.tasks("all")]
     tasks._episodes = EpisodeCache(max_characters=1)  # so that each reads from the disk again
     with ThreadPoolExecutor(4) as threads:
@@ -136,7 +130,7 @@ def test_many_threads_are_told_the_same_as_one(tasks: StepTasks) -> None:
 
 
 @pytest.mark.parametrize("answers", [False, True])
-def test_the_file_holds_a_line_for_each_task(store_path: str, tasks: StepTasks, tmp_path: Path, answers: bool) -> None:
+def test_the_file_holds_a_line_for_each_task(store_path, tasks, tmp_path, answers):
     out = tmp_path / "tasks.jsonl"
     words = ["tasks", "--store", store_path, "--split", "test", "--out", str(out), *(["--answers"] if answers else [])]
     assert main(words) == 0
@@ -154,9 +148,7 @@ def test_the_file_holds_a_line_for_each_task(store_path: str, tasks: StepTasks, 
         assert msgspec.convert(line, StepTask) == tasks.task("test", line["index"])
 
 
-def test_a_file_that_is_there_is_replaced_only_when_told(
-    store_path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_is_there_is_replaced_only_when_told(store_path, tmp_path, capsys):
     out = tmp_path / "tasks.jsonl"
     out.write_text("mine")
     assert main(["tasks", "--store", store_path, "--out", str(out)]) == 2
@@ -166,9 +158,7 @@ def test_a_file_that_is_there_is_replaced_only_when_told(
     assert out.read_text() != "mine"
 
 
-def test_a_stopped_export_leaves_nothing_behind(
-    store_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_export_leaves_nothing_behind(store_path, tmp_path, monkeypatch):
     def stopped(self: StepTasks, split: str) -> Iterator[StepTask]:
         yield self.task(split, 0)
         raise KeyboardInterrupt

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from replay_sessions.foundation.errors import BadConfig, StoreNotFound
-from replay_sessions.store import SessionStore
 from shop_env.serving.tasks import StepTasks
 from tests.processes import ROOT
 from tests.shop_env.serving.contract import paid_by_gym, reply_of_kind
@@ -54,7 +53,7 @@ def scored(step: Any, *replies: str | None) -> Any:
 
 
 @pytest.mark.parametrize(("reward", "extraction"), [("shop_r1", "strict"), ("customer_r1", "lenient")])
-def test_replies_earn_what_the_env_pays(store_path: str, tasks: StepTasks, reward: str, extraction: str) -> None:
+def test_replies_earn_what_the_env_pays(store_path, tasks, reward, extraction):
     expected = paid_by_gym(store_path, reward=reward, extraction=extraction)
     steps = steps_of(store_path, task={"reward": reward, "extraction": extraction})
     assert list(steps) == [task.task_id for task in tasks.tasks("test")]
@@ -68,7 +67,7 @@ def test_replies_earn_what_the_env_pays(store_path: str, tasks: StepTasks, rewar
         assert "self_certainty" not in trace.metrics  # nobody measured it
 
 
-def test_a_step_shows_the_prompt_of_the_env(store_path: str, store: SessionStore) -> None:
+def test_a_step_shows_the_prompt_of_the_env(store_path, store):
     context = {"persona": "shuffled", "scope": "latest_step"}
     steps = steps_of(store_path, context=context, prompt_style="compact")
     from shop_env import ContextConfig, PromptConfig  # noqa: PLC0415 - beside the import above
@@ -82,7 +81,7 @@ def test_a_step_shows_the_prompt_of_the_env(store_path: str, store: SessionStore
         assert data.user_id == task.user_id
 
 
-def test_a_rollout_without_a_reply_is_an_error_and_no_reward_of_0(store_path: str) -> None:
+def test_a_rollout_without_a_reply_is_an_error_and_no_reward_of_0(store_path):
     step = next(iter(steps_of(store_path).values()))
     with pytest.raises(vf.TaskError, match="no reply"):
         scored(step)
@@ -93,7 +92,7 @@ def test_a_rollout_without_a_reply_is_an_error_and_no_reward_of_0(store_path: st
     assert scored(step, None).reward == 0.0  # it replied, with nothing
 
 
-def test_a_step_can_be_copied_and_made_again_from_its_data(store_path: str) -> None:
+def test_a_step_can_be_copied_and_made_again_from_its_data(store_path):
     step = next(iter(steps_of(store_path).values()))
     logged = reply_of_kind("logged", {key: step.data.answer[key] for key in step.data.answer if key != "click_type"})
     again = type(step)(type(step.data).model_validate_json(step.data.model_dump_json()), step.config)
@@ -101,7 +100,7 @@ def test_a_step_can_be_copied_and_made_again_from_its_data(store_path: str) -> N
         assert scored(one, logged).metrics["exact_match"] == 1.0
 
 
-def test_wrong_options_are_refused_before_the_model_is_called(store_path: str) -> None:
+def test_wrong_options_are_refused_before_the_model_is_called(store_path):
     with pytest.raises(BadConfig, match="Did you mean 'shop_r1'"):
         steps_of(store_path, task={"reward": "shop_r2"})
     with pytest.raises(BadConfig, match="context"):
@@ -129,7 +128,7 @@ def evaluate(folder: Path, url: str, store_path: str, *flags: str) -> list[dict[
     return [trace for line in lines for trace in json.loads(line)["traces"]]
 
 
-def test_verifiers_own_command_runs_the_steps(store_path: str, tasks: StepTasks, tmp_path: Path) -> None:
+def test_verifiers_own_command_runs_the_steps(store_path, tasks, tmp_path):
     first = list(tasks.tasks("test"))[:4]
     prompts = {json.dumps(task.messages): task for task in first}
     expected = paid_by_gym(store_path)
@@ -153,7 +152,7 @@ def test_verifiers_own_command_runs_the_steps(store_path: str, tasks: StepTasks,
         assert json.dumps([{"role": one["role"], "content": one["content"]} for one in asked]) in prompts
 
 
-def test_a_model_that_is_down_leaves_errors_and_no_rewards(store_path: str, tmp_path: Path) -> None:
+def test_a_model_that_is_down_leaves_errors_and_no_rewards(store_path, tmp_path):
     with scripted_model(lambda messages: None) as model:
         traces = evaluate(tmp_path, model.url, store_path, "-n", "2")
     assert len(traces) == 2

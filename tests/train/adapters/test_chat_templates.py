@@ -11,7 +11,6 @@ import pytest
 from replay_sessions.foundation.errors import BadConfig
 from shop_env.observation import ContextConfig, observe_session
 from shop_env.prompts import PromptConfig, merge_system, render_prompt
-from tests.train.conftest import Tiny
 from tests.train.conftest import tiny as tiny
 from train.chat_template import bind_template, check_template
 from train.contract import check_contract
@@ -28,7 +27,7 @@ REFUSED = {"idefics3", "llava_next", "smolvlm", "glm4moe", "gptoss", "muse_glimm
 VARIABLES: list[dict[str, Any]] = [{}, {"enable_thinking": False}, {"enable_thinking": True}]
 
 
-def test_every_template_of_trl_trains_on_what_it_asks_or_is_refused_by_one_line(tiny: Tiny) -> None:
+def test_every_template_of_trl_trains_on_what_it_asks_or_is_refused_by_one_line(tiny):
     counts: Counter[str] = Counter()
     prompt, session = PromptConfig(), tiny.sessions[0]
     for file in (files("trl") / "chat_templates").iterdir():

@@ -22,7 +22,7 @@ from shop_env.versions import SCORING_VERSION
 from tests.demo_stores import demo_store_at
 from tests.json_files import read_json
 from tests.train.adapters.test_verl import replies_to, rows_of
-from tests.train.conftest import COMPACT, Tiny
+from tests.train.conftest import COMPACT
 from tests.train.test_grpo import CONFIG
 from train.adapters.steps import Scoring, order_file
 from train.adapters.trl import TrlRun, action_reward, certainty_reward, planned_rows, trl_run
@@ -36,12 +36,12 @@ STEPS, BATCH, REPLIES, REPLY_TOKENS = 2, 3, 4, 24
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+def store(tmp_path_factory) -> SessionStore:
     return demo_store_at(tmp_path_factory.mktemp("trl") / "store", 24, seed=3)
 
 
 @pytest.fixture(scope="module")
-def written(store: SessionStore, tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(store, tiny, tmp_path_factory) -> Path:
     """What the command leaves for a small model on the demo shop."""
     folder = tmp_path_factory.mktemp("for") / "trl"
     model = folder.parent / "model"
@@ -58,7 +58,7 @@ def as_completions(replies: list[str]) -> list[list[dict[str, str]]]:
 
 
 @pytest.mark.parametrize("reward", ["shop_r1", "binary", "customer_r1"])
-def test_the_rewards_sum_to_what_the_env_gives(store: SessionStore, reward: str) -> None:
+def test_the_rewards_sum_to_what_the_env_gives(store, reward):
     config = reward_preset(reward)
     tasks = StepTasks(store, reward=config)
     scoring = msgspec.json.encode(Scoring(reward=config, version=SCORING_VERSION)).decode()
@@ -85,7 +85,7 @@ def test_the_rewards_sum_to_what_the_env_gives(store: SessionStore, reward: str)
             assert gained == pytest.approx(0.0 if certainty is None else config.self_certainty_weight * 21.5)
 
 
-def test_the_command_writes_the_phase_by_trls_names_and_its_rows_in_our_order(written: Path) -> None:
+def test_the_command_writes_the_phase_by_trls_names_and_its_rows_in_our_order(written):
     run = msgspec.json.decode((written / "trl.json").read_bytes(), type=TrlRun)
     assert (run.rows, run.arguments["max_steps"], run.arguments["num_generations"]) == (BATCH * REPLIES, STEPS, REPLIES)
     assert run.arguments["max_completion_length"] == REPLY_TOKENS
@@ -111,14 +111,12 @@ def test_the_command_writes_the_phase_by_trls_names_and_its_rows_in_our_order(wr
         (["shop_r1", "--model.path", str(FOLDER / "sft")], "other trainers take batches of single steps"),
     ],
 )
-def test_phases_that_other_trainers_cannot_run_are_refused(
-    flag: str, words: list[str], message: str, store: SessionStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_phases_that_other_trainers_cannot_run_are_refused(flag, words, message, store, tmp_path, capsys):
     assert main(["--store", str(store.path), "--out", str(tmp_path / "out"), flag, *words]) == 2
     assert message in capsys.readouterr().err
 
 
-def test_a_cap_on_importance_is_asked_of_trl_too(tmp_path: Path) -> None:
+def test_a_cap_on_importance_is_asked_of_trl_too(tmp_path):
     model = ModelConfig(
         path="m",
         max_tokens=700,
@@ -171,9 +169,7 @@ def assert_the_envs(seen: list[tuple[list[Any], Any]], store: SessionStore) -> N
 
 @pytest.mark.trl
 @pytest.mark.filterwarnings("ignore")
-def test_trl_takes_two_steps_with_replies_of_its_own_in_our_order(
-    written: Path, store: SessionStore, tmp_path: Path
-) -> None:
+def test_trl_takes_two_steps_with_replies_of_its_own_in_our_order(written, store, tmp_path):
     trainer = trainer_of(written, tmp_path, [])
     seen = watched(trainer)
     trainer.train()
@@ -190,9 +186,7 @@ def test_trl_takes_two_steps_with_replies_of_its_own_in_our_order(
 
 @pytest.mark.trl
 @pytest.mark.filterwarnings("ignore")
-def test_trl_learns_from_the_envs_rewards_and_self_certainty(
-    written: Path, store: SessionStore, tiny: Tiny, tmp_path: Path
-) -> None:
+def test_trl_learns_from_the_envs_rewards_and_self_certainty(written, store, tiny, tmp_path):
     rows = {json.dumps(row["prompt"]): row for row in planned_rows(written / "train.parquet")}
 
     def replies(prompts: list[Any], _trainer: Any) -> dict[str, Any]:
@@ -221,7 +215,7 @@ def test_trl_learns_from_the_envs_rewards_and_self_certainty(
 @pytest.mark.trl
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("definition", ["kl_uniform_policy", "kl_policy_uniform", "eq3"])
-def test_self_certainty_is_that_of_plain_rows(written: Path, tiny: Tiny, tmp_path: Path, definition: Any) -> None:
+def test_self_certainty_is_that_of_plain_rows(written, tiny, tmp_path, definition):
     trainer = trainer_of(written, tmp_path, [])
     row = planned_rows(written / "train.parquet")[0]
     texts = [
@@ -248,7 +242,7 @@ def test_self_certainty_is_that_of_plain_rows(written: Path, tiny: Tiny, tmp_pat
 
 @pytest.mark.trl
 @pytest.mark.filterwarnings("ignore")
-def test_groups_whose_actions_earn_the_same_get_no_advantage(written: Path, tiny: Tiny, tmp_path: Path) -> None:
+def test_groups_whose_actions_earn_the_same_get_no_advantage(written, tiny, tmp_path):
     rows = planned_rows(written / "train.parquet")[:2]
     inputs = [row for row in rows for _ in range(REPLIES)]
     action = '"action": {"type": "terminate"}'
@@ -280,7 +274,7 @@ def test_groups_whose_actions_earn_the_same_get_no_advantage(written: Path, tiny
         (["per_device_train_batch_size=5"], "12 replies make a batch, which 1 processes with per_device"),
     ],
 )
-def test_wrong_words_are_told(written: Path, words: list[str], message: str) -> None:
+def test_wrong_words_are_told(written, words, message):
     from train.adapters.trl_trainer import make_trainer  # noqa: PLC0415 - of the extra trl
 
     with pytest.raises(BadConfig, match=message):
@@ -291,9 +285,7 @@ def test_wrong_words_are_told(written: Path, words: list[str], message: str) -> 
 
 @pytest.mark.trl
 @pytest.mark.filterwarnings("ignore")
-def test_the_command_leaves_a_model_and_a_stopped_run_goes_on_from_its_last_checkpoint(
-    written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_leaves_a_model_and_a_stopped_run_goes_on_from_its_last_checkpoint(written, tmp_path, capsys):
     from train.adapters.trl_train import main as train  # noqa: PLC0415 - beside what needs the extra trl
 
     folder = shutil.copytree(written, tmp_path / "run")

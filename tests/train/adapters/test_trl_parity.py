@@ -118,9 +118,7 @@ def theirs(
 @pytest.mark.parametrize(
     ("adapter", "loss_type"), [(False, "grpo"), (True, "grpo"), (False, "dapo"), (False, "dr_grpo")]
 )
-def test_a_batch_gives_trls_advantages_kl_loss_and_gradients(
-    tiny: Tiny, tmp_path: Path, adapter: bool, loss_type: LossType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_gives_trls_advantages_kl_loss_and_gradients(tiny, tmp_path, adapter, loss_type, monkeypatch):
     monkeypatch.setattr("train.grpo.loss.DEVIATION_EPSILON", 1e-4)
     tree, rows = tiny.plain_model(), tiny.plain_model()
     tree_reference = tiny.plain_model() if adapter else shifted_reference(tiny)

@@ -25,19 +25,18 @@ STEPS, REPLIES, PROMPTS = 2, 4, 6
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+def store(tmp_path_factory) -> SessionStore:
     path = tmp_path_factory.mktemp("served") / "store"
     return demo_store_at(path, 24, seed=3)
 
 
 @pytest.fixture(scope="module")
-def url(store: SessionStore) -> Iterator[str]:
+def url(store) -> Iterator[str]:
     """Where a server listens."""
     words = [sys.executable, "-m", "shop_env.serving", "openenv", "--port", "0"]
     words += ["--store", str(store.path), "--prompt.style", "compact"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
-    assert server.stdout is not None
     yield server.stdout.readline().split(" at ")[1].split()[0]
     server.terminate()
     server.communicate()
@@ -94,7 +93,7 @@ def train_watched(names: dict[str, Any]) -> list[tuple[int, str, float]]:
     return seen
 
 
-def test_trl_learns_from_the_rewards_of_the_server(url: str, store: SessionStore, tiny: Tiny, tmp_path: Path) -> None:
+def test_trl_learns_from_the_rewards_of_the_server(url, store, tiny, tmp_path):
     tasks = StepTasks(store, prompt=COMPACT)
     logged = {
         json.dumps(task.messages): tasks.score("train", task.index, "").logged_action for task in tasks.tasks("train")

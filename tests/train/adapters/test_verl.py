@@ -22,7 +22,7 @@ from shop_env.reward import reward_preset
 from shop_env.serving.tasks import StepTasks
 from shop_env.versions import SCORING_VERSION
 from tests.demo_stores import demo_store_at
-from tests.train.conftest import COMPACT, Tiny
+from tests.train.conftest import COMPACT
 from tests.train.test_grpo import CONFIG
 from train.adapters.steps import Scoring, order_file, write_order
 from train.adapters.verl import AGGREGATIONS, compute_score, overrides
@@ -35,12 +35,12 @@ GRPO = msgspec.structs.replace(CONFIG, steps_per_batch=6, steps=9)
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+def store(tmp_path_factory) -> SessionStore:
     return demo_store_at(tmp_path_factory.mktemp("verl") / "store", 60, seed=4)
 
 
 @pytest.fixture(scope="module")
-def written(store: SessionStore, tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(store, tiny, tmp_path_factory) -> Path:
     """What the command leaves for a small model on the demo shop."""
     folder = tmp_path_factory.mktemp("for") / "verl"
     model = folder.parent / "model"
@@ -78,7 +78,7 @@ def replies_to(logged: dict[str, str]) -> list[str]:
 
 
 @pytest.mark.parametrize("reward", ["shop_r1", "binary", "customer_r1"])
-def test_replies_earn_what_the_env_gives_them(store: SessionStore, reward: str) -> None:
+def test_replies_earn_what_the_env_gives_them(store, reward):
     config = reward_preset(reward)
     tasks = StepTasks(store, reward=config)
     numbers = {"scoring": msgspec.json.encode(Scoring(reward=config, version=SCORING_VERSION)).decode()}
@@ -95,22 +95,20 @@ def test_replies_earn_what_the_env_gives_them(store: SessionStore, reward: str) 
             )
 
 
-def test_a_store_that_has_nothing_to_validate_on_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], written: Path
-) -> None:
+def test_a_store_that_has_nothing_to_validate_on_is_refused(tmp_path, capsys, written):
     small = demo_store_at(tmp_path / "store", 4, seed=3)
     words = ["--store", str(small.path), "--model.path", str(written.parent / "model"), "--grpo.steps-per-batch", "2"]
     assert main([*words, "--for-verl", "shop_r1", "--out", str(tmp_path / "out")]) == 2
     assert "step after step" in capsys.readouterr().err
 
 
-def test_rows_of_something_else_are_not_scored() -> None:
+def test_rows_of_something_else_are_not_scored():
     with pytest.raises(BadConfig, match="data_source is 'gsm8k'"):
         compute_score("gsm8k", "72", "72", {})
 
 
 @pytest.mark.parametrize("balance", ["uniform", "balanced"])
-def test_the_order_is_that_of_our_batches(tiny: Tiny, balance: Any, tmp_path: Path) -> None:
+def test_the_order_is_that_of_our_batches(tiny, balance, tmp_path):
     config = msgspec.structs.replace(GRPO, balance=balance)
     trunks = scored_trunks(tiny.trunks)
     write_order(tmp_path / "train.parquet", trunks, config, seed=5)
@@ -123,7 +121,7 @@ def test_the_order_is_that_of_our_batches(tiny: Tiny, balance: Any, tmp_path: Pa
         assert {steps[row] for row in order[6 * number : 6 * number + 6]} == ours
 
 
-def test_the_command_writes_every_step_that_is_predicted_and_how_to_start(written: Path, store: SessionStore) -> None:
+def test_the_command_writes_every_step_that_is_predicted_and_how_to_start(written, store):
     rows = rows_of(written / "train.parquet")
     asked = {(id, index) for id in store.session_ids("train") for index in range(1, store.step_count(id))}
     assert {(row["extra_info"]["session_id"], row["extra_info"]["step"]) for row in rows} == asked
@@ -150,7 +148,7 @@ def test_the_command_writes_every_step_that_is_predicted_and_how_to_start(writte
 @pytest.mark.verl
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("engine", ["ppo_trainer", "ppo_megatron_trainer"])
-def test_verl_knows_every_word_of_the_launch_line(written: Path, engine: str) -> None:
+def test_verl_knows_every_word_of_the_launch_line(written, engine):
     config = verl_config(words_of(written), engine)
     assert config.data.train_batch_size == 6
     assert config.actor_rollout_ref.actor.optim.betas == [0.9, 0.999]
@@ -159,7 +157,7 @@ def test_verl_knows_every_word_of_the_launch_line(written: Path, engine: str) ->
 
 @pytest.mark.verl
 @pytest.mark.filterwarnings("ignore")
-def test_verl_reads_our_rows_in_our_order(written: Path) -> None:
+def test_verl_reads_our_rows_in_our_order(written):
     from verl.trainer.ppo.utils import create_rl_dataset, create_rl_sampler  # noqa: PLC0415 - of the extra verl
 
     config = verl_config(words_of(written))
@@ -179,7 +177,7 @@ def test_verl_reads_our_rows_in_our_order(written: Path) -> None:
 
 @pytest.mark.verl
 @pytest.mark.filterwarnings("ignore")
-def test_verl_s_reward_manager_gives_the_env_s_rewards(written: Path, store: SessionStore) -> None:
+def test_verl_s_reward_manager_gives_the_env_s_rewards(written, store):
     from verl import DataProto  # noqa: PLC0415 - of the extra verl
     from verl.trainer.ppo.reward import load_reward_manager  # noqa: PLC0415
 
@@ -211,7 +209,7 @@ def test_verl_s_reward_manager_gives_the_env_s_rewards(written: Path, store: Ses
 
 @pytest.mark.verl
 @pytest.mark.filterwarnings("ignore")
-def test_verl_s_advantages_and_clipped_loss_are_ours() -> None:
+def test_verl_s_advantages_and_clipped_loss_are_ours():
     from verl.trainer.ppo.core_algos import agg_loss, compute_grpo_outcome_advantage  # noqa: PLC0415 - of verl
 
     rewards = torch.tensor([[0.0, 1.0, 0.5, 0.25], [2.0, 2.0, 1.0, 0.0]])
@@ -242,7 +240,7 @@ def verl_config(words: list[str], name: str = "ppo_trainer") -> Any:
         return compose(name, overrides=words)
 
 
-def test_adapters_are_asked_of_verl_too(tmp_path: Path) -> None:
+def test_adapters_are_asked_of_verl_too(tmp_path):
     words = overrides(GRPO, ModelConfig(path="m", max_tokens=700, lora=LoraConfig(rank=8)), tmp_path, seed=0)
     assert words["actor_rollout_ref.model.lora_rank"] == 8
     assert words["actor_rollout_ref.model.target_modules"] == "all-linear"

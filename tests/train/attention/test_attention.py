@@ -15,7 +15,7 @@ from tests.train.conftest import Tiny, learnt, own_model
 from tests.train.test_session_tree import random_tree
 from train.attention.choice import TREES, Shape, find_fault, find_joined_fault, find_kernels
 from train.attention.partial import attend_part, attend_part_backward
-from train.attention.structured import FLASH, Kernel, Structured
+from train.attention.structured import FLASH, Structured
 from train.config import TinyModelConfig
 from train.policy import Policy
 from train.session_tree import PackedTrees, SessionTree, TreeAttention, enable_tree_attention, pack
@@ -42,9 +42,7 @@ def small_trees(tiny: Tiny) -> list[SessionTree]:
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("is_long", [False, True], ids=["short pages", "long pages"])
 @pytest.mark.parametrize("is_checkpointed", [False, True])
-def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(
-    tiny: Tiny, device: str, is_long: bool, is_checkpointed: bool
-) -> None:
+def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(tiny, device, is_long, is_checkpointed):
     shape = TinyModelConfig(hidden_size=64, layers=2, heads=4, key_value_heads=2, intermediate_size=48)
     trees, (plain, own) = small_trees(tiny), (build_model(tiny.tokenizer, shape, seed=0) for _ in range(2))
     if is_long:
@@ -63,13 +61,13 @@ def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(
 
 
 @pytest.mark.parametrize("shape", [(4, 2, 8, torch.float32), (4, 4, 16, torch.bfloat16), (9, 3, 16, torch.bfloat16)])
-def test_the_trial_passes_what_equals_plain_products(shape: Any) -> None:
+def test_the_trial_passes_what_equals_plain_products(shape):
     assert find_fault(FLASH, Shape(*shape, CPU)) is None
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_every_kernel_of_this_gpu_passes_its_trial(dtype: torch.dtype) -> None:
+def test_every_kernel_of_this_gpu_passes_its_trial(dtype):
     shape = Shape(14, 2, 64, dtype, torch.device("cuda"))
     for kernel in find_kernels(shape):
         assert find_fault(kernel, shape) is None, kernel.name
@@ -107,8 +105,8 @@ def attend_varlen_backward(*inputs: Any, scale: float) -> Any:
     [(1, 1, "None"), (2, 1, "its results differ"), (1, 2, "its gradients differ")],
 )
 def test_sequences_that_one_kernel_takes_are_attended_to_as_each_alone(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, factor: int, backward_factor: int, fault: str
-) -> None:
+    tiny, monkeypatch, factor, backward_factor, fault
+):
     def scaled(attend: Any, by: int) -> Any:
         return lambda *inputs, scale: attend(*inputs, scale=by * scale)
 
@@ -141,7 +139,7 @@ def _loses_gradients(*inputs: Any, scale: float) -> Any:
         (FLASH._replace(backward=_loses_gradients), "its gradients differ"),
     ],
 )
-def test_the_trial_finds_what_does_not(kernel: Kernel, reason: str) -> None:
+def test_the_trial_finds_what_does_not(kernel, reason):
     assert reason in str(find_fault(kernel, Shape(4, 2, 8, torch.float32, CPU)))
 
 
@@ -176,13 +174,13 @@ def unusual_packs(tiny: Tiny) -> dict[str, PackedTrees]:
 
 
 @pytest.mark.parametrize("kind", range(5))
-def test_unusual_packs_equal_a_dense_mask(tiny: Tiny, kind: int) -> None:
+def test_unusual_packs_equal_a_dense_mask(tiny, kind):
     name, packed = list(unusual_packs(tiny).items())[kind]
     for found, wanted in zip(attended(packed, Structured), attended(packed, Dense), strict=True):
         assert (found - wanted).abs().max() <= TOLERANCE * wanted.abs().max(), name
 
 
-def test_passes_repeat_bit_for_bit(tiny: Tiny) -> None:
+def test_passes_repeat_bit_for_bit(tiny):
     packed = pack([*small_trees(tiny), random_tree(tiny, 0), random_tree(tiny, 1)])
     first, *others = (attended(packed, Structured) for _ in range(4))
     for other in others:
@@ -190,7 +188,7 @@ def test_passes_repeat_bit_for_bit(tiny: Tiny) -> None:
 
 
 @pytest.mark.parametrize("product_layers", [0, 1, 2])
-def test_recomputed_layers_give_the_same_bits(tiny: Tiny, product_layers: int) -> None:
+def test_recomputed_layers_give_the_same_bits(tiny, product_layers):
     packed = pack(small_trees(tiny))
     kept = learnt(Policy(own_model(tiny).train()), packed)
     options = {"gradient_checkpointing": True, "product_layers": product_layers}
@@ -226,9 +224,7 @@ CHECKPOINTED = {"gradient_checkpointing": True}
     ("options", "computes_again"),
     [({}, False), (CHECKPOINTED, True), ({**CHECKPOINTED, "product_layers": 2}, False)],
 )
-def test_attention_is_computed_once_a_layer_and_products_again_where_they_are_not_kept(
-    tiny: Tiny, options: dict[str, int], computes_again: bool
-) -> None:
+def test_attention_is_computed_once_a_layer_and_products_again_where_they_are_not_kept(tiny, options, computes_again):
     packed = pack([SessionTree(tiny.trunks[0].tokens[:40], targets=[(30, 40)])])
     policy = Policy(own_model(tiny).train(), **options)
     with torch.no_grad(), _Counter() as once:
@@ -242,7 +238,7 @@ def test_attention_is_computed_once_a_layer_and_products_again_where_they_are_no
     assert (counter.products > 3 * once.products) == computes_again
 
 
-def test_tries_are_read_as_a_dense_mask_and_not_trained_on() -> None:
+def test_tries_are_read_as_a_dense_mask_and_not_trained_on():
     paths = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 1]], dtype=torch.bool)
     packed = pack([SessionTree([1] * 30, [20, 30], [[[2]] * 4, [[2]] * 4], paths=[paths, paths])])
     query, key, value = (torch.randn(1, heads, 38, 8) for heads in (4, 2, 2))
@@ -258,7 +254,7 @@ def test_tries_are_read_as_a_dense_mask_and_not_trained_on() -> None:
         packed.attended_by(Structured).attend(0, query.requires_grad_(), key, value, 0.3).sum().backward()
 
 
-def test_a_pack_is_prepared_once_for_all_passes_over_it(tiny: Tiny) -> None:
+def test_a_pack_is_prepared_once_for_all_passes_over_it(tiny):
     packed = pack(small_trees(tiny))
     made = packed.attended_by(Structured)
     policy = Policy(own_model(tiny))
@@ -269,7 +265,7 @@ def test_a_pack_is_prepared_once_for_all_passes_over_it(tiny: Tiny) -> None:
     assert packed.to("cpu").attended_by(Structured) is not made
 
 
-def test_a_reference_attends_as_the_policy_does(tiny: Tiny) -> None:
+def test_a_reference_attends_as_the_policy_does(tiny):
     asked = []
 
     class Watched(Structured):
@@ -283,7 +279,7 @@ def test_a_reference_attends_as_the_policy_does(tiny: Tiny) -> None:
     assert asked == [0, 1]
 
 
-def test_tokens_of_rows_are_counted_beside_those_of_the_pack(tiny: Tiny) -> None:
+def test_tokens_of_rows_are_counted_beside_those_of_the_pack(tiny):
     trees = small_trees(tiny)
     assert pack(trees).row_tokens == sum(len(before) + len(tokens) for before, tokens in tree_rows(trees))
     trunk = tiny.trunks[0]

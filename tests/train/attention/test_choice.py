@@ -18,22 +18,20 @@ def chosen(tiny: Tiny, **options: Any) -> choice.AttentionChoice:
     return choose_attention(tiny.model, **{"gradient_checkpointing": None, "autocast": None, "tokens": 4096, **options})
 
 
-def test_all_is_kept_where_memory_allows_and_the_line_says_why(tiny: Tiny) -> None:
+def test_all_is_kept_where_memory_allows_and_the_line_says_why(tiny):
     passes = chosen(tiny)
     assert passes.passes == Passes()
     assert passes.line.startswith("attention: flash, all kept (a pack of 4,096 tokens takes some 0.")
 
 
-def test_layers_are_computed_again_where_a_pack_is_too_much_for_memory(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_layers_are_computed_again_where_a_pack_is_too_much_for_memory(tiny, monkeypatch):
     monkeypatch.setattr(choice, "get_available_bytes", lambda _model, _reserved: 2**20)
     assert chosen(tiny).passes == Passes(gradient_checkpointing=True, keeps_attention=False)
     assert "checkpointing, nothing kept" in chosen(tiny).line
     assert chosen(tiny, gradient_checkpointing=False).passes == Passes()
 
 
-def test_products_are_kept_of_as_many_layers_as_fit_of_large_packs_on_a_gpu(tiny: Tiny) -> None:
+def test_products_are_kept_of_as_many_layers_as_fit_of_large_packs_on_a_gpu(tiny):
     shape, options = PassShape(LARGE_PACK), {"is_gpu": True, "autocast": None}
     peaks = {
         passes: estimate_memory(tiny.model, shape, passes, autocast=None).peak
@@ -48,14 +46,14 @@ def test_products_are_kept_of_as_many_layers_as_fit_of_large_packs_on_a_gpu(tiny
     assert fit_passes(tiny.model, shape, 0, False, **options)[0] == Passes()
 
 
-def test_memory_that_torch_reserved_and_does_not_use_is_free_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_torch_reserved_and_does_not_use_is_free_on_a_gpu(monkeypatch):
     for name, size in {"mem_get_info": (20, 100), "memory_reserved": 70, "memory_allocated": 10}.items():
         monkeypatch.setattr(torch.cuda, name, lambda *_device, size=size: size)
     model = SimpleNamespace(device=torch.device("cuda"), parameters=lambda: [torch.zeros(2)])
     assert get_available_bytes(model, 0.3) == 20 + 60 + 8 - 30
 
 
-def test_a_kernel_that_fails_its_trial_is_replaced_by_the_next(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_fails_its_trial_is_replaced_by_the_next(tiny, monkeypatch):
     def fail(*_inputs: Any, **_options: Any) -> Any:
         raise AttributeError("there is no such operator")
 

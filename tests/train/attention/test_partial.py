@@ -8,7 +8,7 @@ from train.attention.partial import attend_part, merge_parts
 SCALE = 0.3
 
 
-def test_merged_parts_are_one_softmax_over_all_keys() -> None:
+def test_merged_parts_are_one_softmax_over_all_keys():
     generator = torch.Generator().manual_seed(0)
     query, key, value = (torch.randn(2, 3, n, 8, generator=generator) for n in (5, 11, 11))
     hidden = torch.rand(5, 4, generator=generator) < 0.4

@@ -6,7 +6,7 @@ from replay_sessions.foundation.errors import BadConfig
 from tests.train.test_grpo import CONFIG, changed
 
 
-def test_a_balance_of_steps_needs_batches_of_steps() -> None:
+def test_a_balance_of_steps_needs_batches_of_steps():
     with pytest.raises(BadConfig, match=r"grpo\.balance is 'balanced'.*give grpo\.steps_per_batch"):
         changed(CONFIG, balance="balanced", steps_per_batch=None)
     assert changed(CONFIG, balance="balanced", steps_per_batch=4).balance == "balanced"

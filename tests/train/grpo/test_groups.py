@@ -1,13 +1,12 @@
 """The work of sampling a batch, by hand."""
 
 from shop_env.reward import RewardConfig
-from tests.train.conftest import Tiny
 from tests.train.test_grpo import sampled
 from train.flops import Work
 from train.grpo.groups import sampled_work, score_group
 
 
-def test_a_trunk_is_prefilled_once_and_each_reply_is_decoded_behind_its_fork(tiny: Tiny) -> None:
+def test_a_trunk_is_prefilled_once_and_each_reply_is_decoded_behind_its_fork(tiny):
     trunk = tiny.trunks[0]
     first, second = trunk.replies[0], trunk.replies[1]
     groups = [

@@ -12,8 +12,6 @@ from train.grpo.likelihood import check_rationales
     ("no_rationale", "malformed", "cut", "is_refused"),
     [(1.0, 0.0, 0.0, True), (0.25, 0.5, 0.25, True), (0.5, 0.25, 0.125, False), (0.0, 0.75, 0.25, False)],
 )
-def test_a_batch_in_which_no_readable_reply_has_a_rationale_is_refused(
-    no_rationale: float, malformed: float, cut: float, is_refused: bool
-) -> None:
+def test_a_batch_in_which_no_readable_reply_has_a_rationale_is_refused(no_rationale, malformed, cut, is_refused):
     with pytest.raises(BadConfig, match="compares rationales") if is_refused else nullcontext():
         check_rationales({"no_rationale": no_rationale, "malformed": malformed, "cut": cut})

@@ -1,7 +1,5 @@
 """A pointer's checkpoint holds all that it needs, and damage is one line."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -25,18 +23,18 @@ SFT = {"label": "s", "method": "sft", "sft": {"stages": [{"steps": 1}], "optimiz
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+def store(tmp_path_factory) -> SessionStore:
     return demo_store_at(tmp_path_factory.mktemp("checkpoint") / "store", 60, seed=2)
 
 
 @pytest.fixture
-def short_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_fits(monkeypatch) -> None:
     monkeypatch.setattr(fit, "MIN_EPOCHS", 2)
     monkeypatch.setattr(fit, "UPDATES", 20)
 
 
 @pytest.mark.usefixtures("short_fits")
-def test_a_restored_pointer_has_the_same_probabilities(store: SessionStore, tmp_path: Path) -> None:
+def test_a_restored_pointer_has_the_same_probabilities(store, tmp_path):
     view = TrainView(store, GOAL_SHOWN)
     pointer = fit_pointer(view, seed=0)
     save_pointer(tmp_path / "p", pointer, made_by="p", store_fingerprint="f", context=view.context)
@@ -56,7 +54,7 @@ def test_a_restored_pointer_has_the_same_probabilities(store: SessionStore, tmp_
 
 
 @pytest.mark.usefixtures("short_fits")
-def test_the_preset_leaves_a_checkpoint_that_is_an_agent_and_a_row(store: SessionStore, tmp_path: Path) -> None:
+def test_the_preset_leaves_a_checkpoint_that_is_an_agent_and_a_row(store, tmp_path):
     folder = tmp_path / "run"
     log = train(preset="pointer_cpu", store=str(store.path), out=str(folder), evaluation={"sessions": 5}, watch=())
     row = next(entry for entry in log.entries if entry.label == "pointer, greedy")
@@ -88,6 +86,6 @@ def test_the_preset_leaves_a_checkpoint_that_is_an_agent_and_a_row(store: Sessio
         ),
     ],
 )
-def test_phases_that_do_not_fit_a_pointer_are_refused(tables: dict[str, object], message: str, tmp_path: Path) -> None:
+def test_phases_that_do_not_fit_a_pointer_are_refused(tables, message, tmp_path):
     with pytest.raises(BadConfig, match=message):
         train(preset="pointer_cpu", out=str(tmp_path / "run"), **tables)

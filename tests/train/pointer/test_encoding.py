@@ -1,7 +1,5 @@
 """Sessions as arrays: what the network is trained on is what it is asked with."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -23,9 +21,7 @@ def elements_of(encoded: Encoded, numbers: np.ndarray) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("max_past", [2, 256])
-def test_a_step_is_encoded_alike_in_training_and_evaluation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_past: int
-) -> None:
+def test_a_step_is_encoded_alike_in_training_and_evaluation(tmp_path, monkeypatch, max_past):
     """All but the counts, which leave out a train row's user, and the scale of numbers, which they change."""
     monkeypatch.setattr(encoding, "MAX_PAST", max_past)
     store = TrainView(demo_store_at(tmp_path / "store", 24, seed=1))
@@ -51,7 +47,7 @@ def test_a_step_is_encoded_alike_in_training_and_evaluation(
     assert np.array_equal(train.choice_numbers[:, facts], asked.choice_numbers[:, facts])
 
 
-def test_batches_hold_each_session_once_and_a_batch_is_its_sessions_rows(tmp_path: Path) -> None:
+def test_batches_hold_each_session_once_and_a_batch_is_its_sessions_rows(tmp_path):
     store = TrainView(demo_store_at(tmp_path / "store", 24, seed=1))
     encoded = Encoder(OfferReader(store)).encode_train(store)
     sessions = np.arange(len(encoded.users))
@@ -70,6 +66,6 @@ def test_batches_hold_each_session_once_and_a_batch_is_its_sessions_rows(tmp_pat
             assert kept.chosen[step] == -1
 
 
-def test_bags_take_lists_in_any_order() -> None:
+def test_bags_take_lists_in_any_order():
     bags = Bags.of([[1, 2], [], [3]]).take(np.array([2, 0, 0]))
     assert bags.numbers.tolist() == [3, 1, 2, 1, 2] and bags.ends.tolist() == [0, 1, 3, 5]

@@ -1,7 +1,6 @@
 """A pointer's exact policy gradient against a sum written by hand, and a phase of it on the command's own way."""
 
 import copy
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -41,12 +40,12 @@ optimizer = { lr = 3e-3 }
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
+def store(tmp_path_factory) -> SessionStore:
     return demo_store_at(tmp_path_factory.mktemp("reward") / "store", 24, seed=2)
 
 
 @pytest.mark.parametrize("reward", ["shop_r1", "customer_r1"])
-def test_the_gradient_is_that_of_a_sum_over_the_choices_of_each_page(store: SessionStore, reward: str) -> None:
+def test_the_gradient_is_that_of_a_sum_over_the_choices_of_each_page(store, reward):
     view, config = TrainView(store), reward_preset(reward)
     encoder = Encoder(OfferReader(view))
     encoded = encoder.encode_train(view, config)
@@ -83,9 +82,7 @@ def test_the_gradient_is_that_of_a_sum_over_the_choices_of_each_page(store: Sess
     assert (ours - theirs).abs().max() <= 1e-6 * theirs.abs().max()
 
 
-def test_a_phase_goes_on_from_a_pointer_and_leaves_one_that_earns_more(
-    store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_phase_goes_on_from_a_pointer_and_leaves_one_that_earns_more(store, tmp_path, monkeypatch):
     monkeypatch.setattr(fit, "MIN_EPOCHS", 2)
     monkeypatch.setattr(fit, "UPDATES", 20)
     preset = tmp_path / "mine.toml"

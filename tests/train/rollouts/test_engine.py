@@ -4,7 +4,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import pytest
 import torch
 
 from tests.train.conftest import Tiny
@@ -26,7 +25,7 @@ def prompts_of(tiny: Tiny, sessions: int) -> list[list[int]]:
     return [trunk.tokens[: reply.start] for trunk in tiny.trunks[:sessions] for reply in trunk.replies]
 
 
-def test_trunks_that_are_read_one_by_one_give_the_same_replies(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trunks_that_are_read_one_by_one_give_the_same_replies(tiny, monkeypatch):
     prompts = prompts_of(tiny, 6)
     config = SamplingConfig(temperature=0, max_new_tokens=6, end_token=tiny.tokenizer.eos_token_id)
     together = generate(Policy(tiny.model), prompts, config)
@@ -34,9 +33,7 @@ def test_trunks_that_are_read_one_by_one_give_the_same_replies(tiny: Tiny, monke
     assert generate(Policy(tiny.model), prompts, config) == together
 
 
-def test_rows_of_several_forks_are_one_product_or_several_and_say_the_same(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_of_several_forks_are_one_product_or_several_and_say_the_same(tiny, monkeypatch):
     prompts = prompts_of(tiny, 4)
     config = SamplingConfig(temperature=1.0, max_new_tokens=6, end_token=tiny.tokenizer.eos_token_id, num_generations=3)
     found = []
@@ -51,7 +48,7 @@ def test_rows_of_several_forks_are_one_product_or_several_and_say_the_same(
     ]
 
 
-def test_a_batch_holds_no_more_bytes_than_it_may_with_its_replies_at_their_longest(tiny: Tiny) -> None:
+def test_a_batch_holds_no_more_bytes_than_it_may_with_its_replies_at_their_longest(tiny):
     prompts = prompts_of(tiny, 6)
     config = tiny.model.config
     per_token = get_token_bytes(config, 4)
@@ -73,7 +70,7 @@ def test_a_batch_holds_no_more_bytes_than_it_may_with_its_replies_at_their_longe
     assert len(list(batches_of(short))) < len(batches)
 
 
-def test_memory_alone_limits_a_batch_where_a_budget_is_given(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_alone_limits_a_batch_where_a_budget_is_given(tiny, monkeypatch):
     """A prompt's replies do not depend on what is sampled beside it."""
     prompts = prompts_of(tiny, 6)
     config = SamplingConfig(temperature=1, max_new_tokens=5, end_token=-1, max_batch_tokens=1)
@@ -94,7 +91,7 @@ def test_memory_alone_limits_a_batch_where_a_budget_is_given(tiny: Tiny, monkeyp
     assert one_by_one == at_once
 
 
-def test_the_budget_of_a_gpu_is_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_budget_of_a_gpu_is_what_is_free(monkeypatch):
     """Of 3B, and 64 prompts of 32k tokens, which by grpo.max_batch_tokens would be sampled singly."""
     model = build_on_meta(qwen2_config("3B"), None)
 
@@ -109,7 +106,7 @@ def test_the_budget_of_a_gpu_is_what_is_free(monkeypatch: pytest.MonkeyPatch) ->
     assert budget(1) == 2**30 < budget(40) < budget(80)
 
 
-def test_a_reply_ends_with_the_end_token_or_at_the_limit(tiny: Tiny) -> None:
+def test_a_reply_ends_with_the_end_token_or_at_the_limit(tiny):
     end = tiny.tokenizer.eos_token_id
     config = SamplingConfig(temperature=3.0, max_new_tokens=40, end_token=end, num_generations=20)
     groups = LocalEngine(Policy(tiny.model)).generate(prompts_of(tiny, 3), config, seed=0)

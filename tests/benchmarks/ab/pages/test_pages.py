@@ -156,11 +156,11 @@ class Shop:
 
 
 @pytest.fixture
-def shop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shop:
+def shop(tmp_path, capsys) -> Shop:
     return Shop(tmp_path, capsys)
 
 
-def test_shifts_intervals_and_p_are_those_worked_out_by_hand(shop: Shop) -> None:
+def test_shifts_intervals_and_p_are_those_worked_out_by_hand(shop):
     """Nine of ten people go from cart to purchase: a difference of 1 for nine, of 0 for one."""
     text = shop.ask("sees_it", "looks_back")
     results = shop.results
@@ -187,7 +187,7 @@ def test_shifts_intervals_and_p_are_those_worked_out_by_hand(shop: Shop) -> None
     assert "looks_back: answers B exactly as A, on every page" in text
 
 
-def test_probabilities_are_asked_for_once_and_shift_without_chance(shop: Shop) -> None:
+def test_probabilities_are_asked_for_once_and_shift_without_chance(shop):
     shop.ask("Weighs")
     assert shop.asked == 3 * 10  # A, B, placebo
     shifts = shop.shifts("Weighs")
@@ -202,7 +202,7 @@ def test_probabilities_are_asked_for_once_and_shift_without_chance(shop: Shop) -
     assert shop.asked == 3 * 10
 
 
-def test_an_agent_that_ignores_the_change_draws_the_same_by_the_same_seeds(shop: Shop) -> None:
+def test_an_agent_that_ignores_the_change_draws_the_same_by_the_same_seeds(shop):
     shop.ask("draws", more=("--draws", "20"))
     shifts = shop.shifts("draws").values()
     for one in [shift.difference for shift in shifts] + [shift.placebo for shift in shifts]:
@@ -210,12 +210,12 @@ def test_an_agent_that_ignores_the_change_draws_the_same_by_the_same_seeds(shop:
     assert 0.2 < shop.shifts("draws")["purchase"].on_a < 0.5
 
 
-def test_a_page_that_only_looks_other_raises_the_placebo_alarm(shop: Shop) -> None:
+def test_a_page_that_only_looks_other_raises_the_placebo_alarm(shop):
     text = shop.ask("minds_blank_lines")
     assert "minds_blank_lines: answers B exactly as A" in text and "Placebo: a false alarm in purchase, cart" in text
 
 
-def test_a_placebo_of_ones_own_takes_the_place_of_blank_lines(shop: Shop) -> None:
+def test_a_placebo_of_ones_own_takes_the_place_of_blank_lines(shop):
     own = shop.rules('[[rule]]\nselect = "b"\nreplace = { "$4" = "$4.00" }', "placebo.toml")
     assert "Placebo: no false alarm" in shop.ask("sees_it", "minds_blank_lines", more=("--placebo", str(own)))
     assert shop.shifts("minds_blank_lines")["purchase"].placebo.effect.difference == 0
@@ -224,7 +224,7 @@ def test_a_placebo_of_ones_own_takes_the_place_of_blank_lines(shop: Shop) -> Non
     assert "changes none of the pages that the change does" in text
 
 
-def test_a_click_on_an_element_that_b_removed_is_impossible(shop: Shop) -> None:
+def test_a_click_on_an_element_that_b_removed_is_impossible(shop):
     shop.change = shop.rules('[[rule]]\nselect = "[name$=buy_now]"\nhide = true')
     shop.ask("always_buys")
     purchase, impossible = (shop.shifts("always_buys")[kind] for kind in ("purchase", "impossible"))
@@ -235,7 +235,7 @@ def test_a_click_on_an_element_that_b_removed_is_impossible(shop: Shop) -> None:
     assert shop.shifts("rambles")["impossible"].on_b == 1.0
 
 
-def test_a_step_without_an_answer_is_in_no_share_and_is_asked_again(shop: Shop) -> None:
+def test_a_step_without_an_answer_is_in_no_share_and_is_asked_again(shop):
     text = shop.ask("fails_once")
     assert (shop.results.rows[0].steps, shop.results.rows[0].failed) == (9, 1)
     assert shop.shifts("fails_once")["purchase"].on_b == 1.0
@@ -247,7 +247,7 @@ def test_a_step_without_an_answer_is_in_no_share_and_is_asked_again(shop: Shop) 
     assert "is_down: no answer to any page" in shop.call("is_down", code=1)
 
 
-def test_another_change_is_another_question_about_b_alone(shop: Shop) -> None:
+def test_another_change_is_another_question_about_b_alone(shop):
     shop.ask("sees_it", more=("--draws", "1"))
     before = shop.asked
     shop.change = shop.rules(FREE.replace("Free shipping", "Free delivery"))
@@ -255,7 +255,7 @@ def test_another_change_is_another_question_about_b_alone(shop: Shop) -> None:
     assert shop.asked == before + 10
 
 
-def test_the_command_leaves_its_answer_and_prints_what_it_says_and_does_not_say(shop: Shop) -> None:
+def test_the_command_leaves_its_answer_and_prints_what_it_says_and_does_not_say(shop):
     text = shop.call("sees_it", more=("--draws", "1"))
     assert "cart 0.0 100.0 10.0 −90.0 5.1e−05" in text and "[−112.6, −67.4]" in text
     assert "the agents never saw B" in text and "docs/demo_shop.md" in text
@@ -267,14 +267,14 @@ def test_the_command_leaves_its_answer_and_prints_what_it_says_and_does_not_say(
     assert "-<b>$4 shipping</b>" in diff and "+<b>Free shipping</b>" in diff
 
 
-def test_a_dry_run_says_what_is_touched_and_asks_nobody(shop: Shop) -> None:
+def test_a_dry_run_says_what_is_touched_and_asks_nobody(shop):
     text = shop.call("sees_it", more=("--dry-run",))
     assert "touches 10 of 20 pages, of 10 users" in text and "No agent was evaluated" in text
     assert shop.asked == 0 and not (shop.folder / "out/pages.json").exists()
     assert (shop.folder / "out/change.diff").is_file()
 
 
-def test_a_change_of_prices_is_warned_of_above_the_tables(shop: Shop) -> None:
+def test_a_change_of_prices_is_warned_of_above_the_tables(shop):
     shop.change = shop.rules('[[rule]]\nselect = "b"\nscale_prices = 2.0')
     text = shop.call("sees_it")
     assert text.index("B shows other prices: 10 of its 10") < text.index("sees_it, by")
@@ -284,12 +284,12 @@ def test_a_change_of_prices_is_warned_of_above_the_tables(shop: Shop) -> None:
     assert "other prices" not in shop.call("sees_it")
 
 
-def test_a_change_that_touches_nothing_is_refused(shop: Shop) -> None:
+def test_a_change_that_touches_nothing_is_refused(shop):
     shop.change = shop.rules('[[rule]]\nselect = ".price"\nscale_prices = 2.0')
     assert "touches none of the 20 pages of 'test'" in shop.call("sees_it", code=2)
 
 
-def test_so_few_users_that_nothing_could_be_told_are_refused_before_anybody_is_asked(shop: Shop) -> None:
+def test_so_few_users_that_nothing_could_be_told_are_refused_before_anybody_is_asked(shop):
     text = shop.call("sees_it", more=("--sessions", "7"), code=2)
     assert "touches 7 pages of 7 users, and needs 8 users" in text
     assert shop.asked == 0
@@ -297,7 +297,7 @@ def test_so_few_users_that_nothing_could_be_told_are_refused_before_anybody_is_a
     assert "purchase −100.0 points" in shop.ask("always_buys", more=("--sessions", "8"))
 
 
-def test_clicks_are_counted_by_the_names_that_one_gives(shop: Shop) -> None:
+def test_clicks_are_counted_by_the_names_that_one_gives(shop):
     shop.ask("sees_it", more=("--clicks", "tea=tea.*", "start=home|index"))
     shifts = shop.shifts("sees_it")
     assert list(shifts) == ["tea", "start", "other clicks", "search", "leave", "impossible"]
@@ -316,12 +316,12 @@ def test_clicks_are_counted_by_the_names_that_one_gives(shop: Shop) -> None:
         (("--chang", "x"), "--chang"),
     ],
 )
-def test_a_wrong_call_is_told_before_anybody_is_asked(more: tuple[str, ...], said: str, shop: Shop) -> None:
+def test_a_wrong_call_is_told_before_anybody_is_asked(more, said, shop):
     assert said in shop.call("sees_it", more=more, code=2)
     assert shop.asked == 0
 
 
-def test_a_reply_that_types_with_input_as_the_log_does_is_a_search(shop: Shop) -> None:
+def test_a_reply_that_types_with_input_as_the_log_does_is_a_search(shop):
     step = Step(page=PRODUCT.format(BUY), action=TypeAndSubmit(name="home", text="tea", submitted=False))
     with StoreWriter(shop.store, source="test", splits=SplitPlan(test=1.0, validation=0.0), overwrite=True) as writer:
         for number in range(USERS):

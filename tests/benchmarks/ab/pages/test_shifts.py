@@ -18,7 +18,7 @@ def shares(draw: np.random.Generator, users: int, steps: int) -> Floats:
 
 @settings(deadline=None)
 @given(seed=st.integers(0, 999), users=st.integers(2, 30), steps=st.integers(1, 4))
-def test_the_same_answers_differ_by_exactly_nothing(seed: int, users: int, steps: int) -> None:
+def test_the_same_answers_differ_by_exactly_nothing(seed, users, steps):
     found = shares(np.random.default_rng(seed), users, steps)
     for one in differences(found, found.copy(), np.arange(users).repeat(steps)):
         assert (one.effect.difference, one.effect.low, one.effect.high) == (0, 0, 0)
@@ -27,13 +27,13 @@ def test_the_same_answers_differ_by_exactly_nothing(seed: int, users: int, steps
 
 @settings(deadline=None)
 @given(seed=st.integers(0, 999))
-def test_shifts_of_all_kinds_sum_to_zero(seed: int) -> None:
+def test_shifts_of_all_kinds_sum_to_zero(seed):
     draw = np.random.default_rng(seed)
     found = differences(shares(draw, 12, 3), shares(draw, 12, 3), np.arange(12).repeat(3))
     assert abs(sum(one.effect.difference for one in found)) < 1e-12
 
 
-def test_alike_pages_are_told_apart_in_any_kind_in_5_percent_of_cases_at_most() -> None:
+def test_alike_pages_are_told_apart_in_any_kind_in_5_percent_of_cases_at_most():
     draw = np.random.default_rng(7)
     alarms = []
     for _ in range(400):
@@ -42,7 +42,7 @@ def test_alike_pages_are_told_apart_in_any_kind_in_5_percent_of_cases_at_most() 
     assert np.mean(alarms) <= LEVEL + 2 * np.sqrt(LEVEL * (1 - LEVEL) / len(alarms))
 
 
-def test_with_fewer_users_than_needed_not_even_100_points_are_told() -> None:
+def test_with_fewer_users_than_needed_not_even_100_points_are_told():
     for kinds in (1, 4, 6):
         needed = users_needed(kinds)
         for users, told in ((needed - 1, False), (needed, True)):

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from difflib import unified_diff
 from itertools import zip_longest
-from pathlib import Path
 from random import Random
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,7 +14,7 @@ import pytest
 from replay_sessions import Click, SessionStore, Terminate, TypeAndSubmit
 from replay_sessions.__main__ import main
 from replay_sessions.demo_shop import SESSIONS_PER_USER, action_probabilities
-from replay_sessions.demo_shop.shop import PageSize, Shop
+from replay_sessions.demo_shop.shop import Shop
 from replay_sessions.demo_shop.web.server import Visit, Visits, shop_server
 from replay_sessions.recorder.journal import Journal
 from replay_sessions.recorder.rrweb_bundle import recorder_script
@@ -41,7 +40,7 @@ ALL_SENT = "() => !Object.keys(localStorage).some((name) => name.startsWith('sho
 
 
 @pytest.fixture
-def browser(keeps_pages: bool) -> Iterator[Any]:
+def browser(keeps_pages) -> Iterator[Any]:
     """Chromium, with or without its cache of whole pages that the back button returns to."""
     without = ["--disable-back-forward-cache"] if keeps_pages else []
     with launched("--disable-gpu", without=without) as found:
@@ -181,9 +180,7 @@ class Shopper:
 @pytest.mark.parametrize(
     ("page_size", "sessions", "keeps_pages"), [("small", 12, False), ("compact", 20, False), ("compact", 4, True)]
 )
-def test_imported_sessions_equal_the_actions_in_the_browser(
-    browser: Any, page_size: PageSize, sessions: int, keeps_pages: bool, tmp_path: Path
-) -> None:
+def test_imported_sessions_equal_the_actions_in_the_browser(browser, page_size, sessions, keeps_pages, tmp_path):
     visits = Visits(3, page_size)
     shoppers: list[Shopper] = []
     with ExitStack() as running:
@@ -208,7 +205,6 @@ def test_imported_sessions_equal_the_actions_in_the_browser(
     for shopper in shoppers:
         session = store.session(shopper.visit.id)
         assert session.goal == shopper.visit.goal
-        assert session.persona is not None
         assert session.persona.text == shopper.visit.persona.text
         assert not any(step.gap for step in session.steps)
     assert len({session.user_id for session in store.sessions()}) == sessions // SESSIONS_PER_USER

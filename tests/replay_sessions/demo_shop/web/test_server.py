@@ -3,7 +3,6 @@
 import http.client
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -41,7 +40,7 @@ def visits() -> Visits:
 
 
 @pytest.fixture
-def browser(visits: Visits, tmp_path: Path) -> Iterator[Browser]:
+def browser(visits, tmp_path) -> Iterator[Browser]:
     with (
         Journal(tmp_path / "recordings", most_session_bytes=1 << 20) as journal,
         shop_server(visits, journal, "token", script=b"", port=0) as server,
@@ -49,7 +48,7 @@ def browser(visits: Visits, tmp_path: Path) -> Iterator[Browser]:
         yield Browser(server.address)
 
 
-def test_a_visit_from_its_first_page_to_the_purchase(browser: Browser, visits: Visits) -> None:
+def test_a_visit_from_its_first_page_to_the_purchase(browser, visits):
     status, page, path = browser.ask("/")
     assert status == 200
     assert visits.next_task in page
@@ -66,7 +65,7 @@ def test_a_visit_from_its_first_page_to_the_purchase(browser: Browser, visits: V
     assert "thank-you" in page
 
 
-def test_a_page_stays_what_it_was_and_tabs_have_one_cart(browser: Browser) -> None:
+def test_a_page_stays_what_it_was_and_tabs_have_one_cart(browser):
     _, home, start = browser.ask("/visits", "POST")
     _, results, found = browser.ask(f"{start}/do/nav_bar.kettle")
     slugs = [part.partition(".")[0] for part in results.split("/do/search_results.")[1:]]
@@ -80,7 +79,7 @@ def test_a_page_stays_what_it_was_and_tabs_have_one_cart(browser: Browser) -> No
     assert "Cart (2)" in browser.ask(f"{start}/do/nav_bar.tent")[1]
 
 
-def test_addresses_that_a_page_does_not_have_are_not_found(browser: Browser) -> None:
+def test_addresses_that_a_page_does_not_have_are_not_found(browser):
     _, _, start = browser.ask("/visits", "POST")
     visit = start.rpartition("/")[0]
     for path in (f"{start}/do/product.buy_now", f"{start}/do/x", f"{visit}/1", "/visit/x/0", f"{visit}/99999999", "/x"):
@@ -88,7 +87,7 @@ def test_addresses_that_a_page_does_not_have_are_not_found(browser: Browser) -> 
     assert browser.ask("/", host="evil.example")[0] == 421
 
 
-def test_a_visit_is_shown_as_the_env_shows_it_once_it_is_recorded(browser: Browser) -> None:
+def test_a_visit_is_shown_as_the_env_shows_it_once_it_is_recorded(browser):
     _, _, start = browser.ask("/visits", "POST")
     visit = start.split("/")[2]
     assert "Nothing was recorded" in browser.ask(f"/visit/{visit}/session")[1]
@@ -104,7 +103,7 @@ def test_a_visit_is_shown_as_the_env_shows_it_once_it_is_recorded(browser: Brows
     assert "alert(1)" not in page
 
 
-def test_a_visit_does_only_what_its_page_offers() -> None:
+def test_a_visit_does_only_what_its_page_offers():
     visit = Visits(0, "compact").begin()
     for action in (
         Click(name="product.buy_now"),

@@ -66,7 +66,7 @@ def random_visit(random: Random, session: str, numbers: Callable[[], int]) -> li
     return visit
 
 
-def test_every_event_of_ga4_like_exports_is_a_step_or_counted(tmp_path: Path) -> None:
+def test_every_event_of_ga4_like_exports_is_a_step_or_counted(tmp_path):
     random, numbers = Random(0), count().__next__
     events = [event for n in range(200) for event in random_visit(random, str(n), numbers)]
     random.shuffle(events)
@@ -86,7 +86,7 @@ def test_every_event_of_ga4_like_exports_is_a_step_or_counted(tmp_path: Path) ->
     assert_all_actions_are_counted(store, "ga4_ecommerce", read)
 
 
-def test_a_table_with_bad_cells_names_row_and_column(tmp_path: Path) -> None:
+def test_a_table_with_bad_cells_names_row_and_column(tmp_path):
     header = "year;month;day;order;country;session ID;page 1 (main category);page 2 (clothing model);colour;location"
     columns = f"{header};model photography;price;price 2;page".split(";")
     good = ["2008", "7", "1", "1", "29", "1", "4", "P1", "2", "1", "1", "38", "1", "1"]
@@ -110,7 +110,7 @@ def others(known: Path, pattern: str) -> list[Path]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("file", others(CLOTHING, "*.csv.gz"), ids=lambda file: file.name)
-def test_other_months_of_the_clothing_shop_are_read_whole(file: Path, tmp_path: Path) -> None:
+def test_other_months_of_the_clothing_shop_are_read_whole(file, tmp_path):
     if not file.exists():
         pytest.skip(f"clicks of July and August, which are third-party data, are not in {CLOTHING.parent}")
     store, _ = imported(file, "clothing_shop", tmp_path / "store")
@@ -121,7 +121,7 @@ def test_other_months_of_the_clothing_shop_are_read_whole(file: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("file", others(MERCHANDISE, "*.jsonl.gz"), ids=lambda file: file.name)
-def test_other_visits_of_the_merchandise_store_are_read_whole(file: Path, tmp_path: Path) -> None:
+def test_other_visits_of_the_merchandise_store_are_read_whole(file, tmp_path):
     if not file.exists():
         pytest.skip(f"other visits, which are third-party data, are not in {MERCHANDISE.parent}")
     store, importer = imported(file, "merchandise", tmp_path / "store")

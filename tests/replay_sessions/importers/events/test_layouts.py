@@ -31,12 +31,12 @@ EXPECTED = {
 }
 
 
-def test_every_mapping_has_a_layout() -> None:
+def test_every_mapping_has_a_layout():
     assert set(toml_names(MAPPINGS)) == EXPECTED.keys() == {path.stem for path in LAYOUTS.iterdir()}
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_public_layout_is_read_whole(tmp_path: Path, name: str) -> None:
+def test_a_public_layout_is_read_whole(tmp_path, name):
     (file,) = LAYOUTS.glob(f"{name}.*")
     importer = EventsImporter(file, EventsOptions(mapping=name))
     run_import(importer, tmp_path / "store")

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter, defaultdict
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -76,7 +75,7 @@ def facts_of(session: Session, index: int) -> list[tuple[str, object]]:
     ]
 
 
-def test_metadata_tell_no_more_than_frequencies(tmp_path: Path) -> None:
+def test_metadata_tell_no_more_than_frequencies(tmp_path):
     (tmp_path / "mine.toml").write_text(MAPPING)
     rows = random_log(Random(0), 1500)
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

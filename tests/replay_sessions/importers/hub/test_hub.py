@@ -18,7 +18,7 @@ from tests.replay_sessions.conftest import make_session, sessions
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SessionStore:
+def store(tmp_path) -> SessionStore:
     """Twenty-four sessions in all three splits."""
     with StoreWriter(tmp_path / "kettles", source="demo_shop", splits=SplitPlan(by="session")) as writer:
         for session in generate_sessions(24, seed=0):
@@ -38,15 +38,13 @@ def without_split(session: Session) -> Session:
 
 @settings(max_examples=50, deadline=None)
 @given(sessions, st.sampled_from([None, "train", "validation", "test"]))
-def test_any_session_comes_back_from_its_rows(session: Session, split: object) -> None:
+def test_any_session_comes_back_from_its_rows(session, split):
     rows = list(rows_of(session))
     assert all(row.keys() == COLUMNS.keys() for row in rows)
-    assert session_of(rows[::-1], split) == msgspec.structs.replace(session, official_split=split)  # type: ignore[arg-type]
+    assert session_of(rows[::-1], split) == msgspec.structs.replace(session, official_split=split)
 
 
-def test_exported_stores_come_back_with_their_splits(
-    store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exported_stores_come_back_with_their_splits(store, tmp_path, monkeypatch):
     monkeypatch.setattr("replay_sessions.exporters.hub._FILE_CHARACTERS", 5_000)
     export_for_hub(store, tmp_path / "out")
     files = sorted(path.name for path in (tmp_path / "out" / "data").iterdir())
@@ -58,7 +56,7 @@ def test_exported_stores_come_back_with_their_splits(
     assert {name: returned.split_of(name) for name in before} == {name: store.split_of(name) for name in before}
 
 
-def test_the_card_is_read_by_the_hub_and_by_people(store: SessionStore, tmp_path: Path) -> None:
+def test_the_card_is_read_by_the_hub_and_by_people(store, tmp_path):
     export_for_hub(store, tmp_path / "out", licence="cc-by-4.0")
     card = (tmp_path / "out" / "README.md").read_text()
     head = card.split("---\n")[1]
@@ -72,7 +70,7 @@ def test_the_card_is_read_by_the_hub_and_by_people(store: SessionStore, tmp_path
         assert f"| `{name}` | {table.schema.field(name).type} |" in card
 
 
-def test_rows_that_are_no_whole_session_are_rejected(tmp_path: Path) -> None:
+def test_rows_that_are_no_whole_session_are_rejected(tmp_path):
     with StoreWriter(tmp_path / "s", source="test", splits=SplitPlan(validation=0, test=0)) as writer:
         for number in range(3):
             writer.write(make_session(number, steps=3))
@@ -93,7 +91,7 @@ def test_rows_that_are_no_whole_session_are_rejected(tmp_path: Path) -> None:
 
 
 class TestCommand:
-    def test_export_and_import(self, store: SessionStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_export_and_import(self, store, tmp_path, capsys):
         out = str(tmp_path / "out")
         assert main(["export", "hub", str(store.path), "--out", out]) == 0
         assert main(["export", "hub", str(store.path), "--out", out]) == 2
@@ -106,7 +104,7 @@ class TestCommand:
         assert main(["import", "hub", out, "--split-by", "official", "--out", str(tmp_path / "again")]) == 0
         assert len(SessionStore.open(tmp_path / "again")) == 24
 
-    def test_wrong_calls_are_one_line(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_wrong_calls_are_one_line(self, tmp_path, capsys):
         assert main(f"export hub {tmp_path}/nowhere --out {tmp_path}/out".split()) == 2
         assert main(["export", "hubb", str(tmp_path)]) == 2
         assert main(f"import hub {tmp_path} --out {tmp_path}/again".split()) == 2

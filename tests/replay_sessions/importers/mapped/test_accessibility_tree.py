@@ -24,7 +24,7 @@ a line of no node
 """
 
 
-def test_a_page_of_browsergym() -> None:
+def test_a_page_of_browsergym():
     assert [(e.name, e.text, e.accepts) for e in find_elements(accessibility_tree(PAGE))] == [
         ("a13", "Bob's shop", "click"),
         ("20", "Sort by", "type"),
@@ -38,7 +38,7 @@ def test_a_page_of_browsergym() -> None:
     ]
 
 
-def test_texts_stay_and_are_not_repeated() -> None:
+def test_texts_stay_and_are_not_repeated():
     html = accessibility_tree(PAGE)
     assert html.startswith("<title>Bob's kettles</title>")
     assert html.count("Bob's shop") == 1
@@ -48,7 +48,7 @@ def test_texts_stay_and_are_not_repeated() -> None:
     assert 'value="Price"' in html
 
 
-def test_indents_may_be_spaces() -> None:
+def test_indents_may_be_spaces():
     assert accessibility_tree("[1] list ''\n    [2] button 'A'\n[3] button 'B'") == (
         '<div><button name="2">A</button></div><button name="3">B</button>'
     )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replay_sessions import Click, Session, SessionStore, Step, Terminate, TypeAndSubmit, find_elements
+from replay_sessions import Click, SessionStore, Step, Terminate, TypeAndSubmit, find_elements
 from replay_sessions.foundation.errors import BadConfig, ImportFailed
 from replay_sessions.importers.mapped import field_mapping
 from replay_sessions.importers.mapped.field_mapping import FieldMapping
@@ -57,19 +57,17 @@ def autowebbench_line(*actions: tuple[int, str], **changes: Any) -> dict[str, An
 class TestOwnForm:
     @settings(max_examples=25, deadline=None)
     @given(st.lists(sessions, min_size=1, max_size=3, unique_by=lambda session: session.session_id))
-    def test_any_sessions_come_back_as_they_were_written(
-        self, tmp_path_factory: pytest.TempPathFactory, given: list[Session]
-    ) -> None:
+    def test_any_sessions_come_back_as_they_were_written(self, tmp_path_factory, given):
         path = tmp_path_factory.mktemp("logs") / "log.jsonl"
         path.write_bytes(b"".join(msgspec.json.encode(session) + b"\n" for session in given))
         assert list(import_file(path, "shop_r1").sessions()) == given
 
-    def test_gzip_is_recognised_by_content(self, tmp_path: Path) -> None:
+    def test_gzip_is_recognised_by_content(self, tmp_path):
         path = tmp_path / "log.jsonl"
         path.write_bytes(gzip.compress(msgspec.json.encode(make_session())))
         assert list(import_file(path).sessions()) == [make_session()]
 
-    def test_bad_lines_are_rejected_with_number_and_reason(self, tmp_path: Path) -> None:
+    def test_bad_lines_are_rejected_with_number_and_reason(self, tmp_path):
         good = msgspec.json.decode(msgspec.json.encode(make_session(1)))
         path = write_lines(
             tmp_path / "log.jsonl",
@@ -101,7 +99,7 @@ class TestOwnForm:
 
 
 class TestMapped:
-    def test_miniwob_workers_utterances_and_unsubmitted_inputs(self, tmp_path: Path) -> None:
+    def test_miniwob_workers_utterances_and_unsubmitted_inputs(self, tmp_path):
         path = write_lines(tmp_path / "log.jsonl", miniwob_line(1), miniwob_line(2, worker_hit=None))
         importer = JsonlImporter(path)
         assert importer.settings["mapping"] == "miniwob"
@@ -115,7 +113,7 @@ class TestMapped:
         assert first.steps[1].timestamp == "20"
         assert first.steps[0].page == miniwob_line()["steps"][0]["observation"]
 
-    def test_events_that_are_no_action_are_left_out_and_counted(self, tmp_path: Path) -> None:
+    def test_events_that_are_no_action_are_left_out_and_counted(self, tmp_path):
         line = autowebbench_line(
             (0, "hover"), (1, "scroll_page"), (2, "click"), (5, "go"), (6, "terminate"), (7, "hover")
         )
@@ -126,7 +124,7 @@ class TestMapped:
         assert (session.user_id, session.goal) == ("a1", "登录")
         assert [element.text for element in find_elements(session.steps[0].page)] == ["登录"]
 
-    def test_a_session_without_any_action_is_rejected_and_its_events_counted(self, tmp_path: Path) -> None:
+    def test_a_session_without_any_action_is_rejected_and_its_events_counted(self, tmp_path):
         lines = [autowebbench_line((0, "go"), session_id="empty"), autowebbench_line((0, "click"))]
         store = import_file(write_lines(tmp_path / "log.jsonl", *lines))
         assert read_rejected(store.path) == {
@@ -134,7 +132,7 @@ class TestMapped:
         }
         assert store.manifest.left_out_steps == {"go": 1}
 
-    def test_unknown_missing_and_wrong_fields_reject_the_line(self, tmp_path: Path) -> None:
+    def test_unknown_missing_and_wrong_fields_reject_the_line(self, tmp_path):
         bad_step = {**miniwob_line()["steps"][0], "observation": None}
         path = write_lines(
             tmp_path / "log.jsonl",
@@ -160,7 +158,7 @@ class TestMapped:
         assert reasons["log.jsonl:8"] == "the line is no JSON object"
         assert "true or false was expected" in reasons["log.jsonl:9"]
 
-    def test_a_mapping_of_ones_own(self, tmp_path: Path) -> None:
+    def test_a_mapping_of_ones_own(self, tmp_path):
         (tmp_path / "mine.toml").write_text(
             """
             description = "my log"
@@ -191,13 +189,12 @@ class TestMapped:
         store = import_file(path, str(tmp_path / "mine.toml"))
         session = store.session("17")
         assert session.source == store.manifest.source == "my_site"
-        assert session.persona is not None
         assert (session.persona.text, session.official_split, session.user_id) == ("thrifty", "test", "17")
         assert session.steps[0] == Step(page="<a name=x>", action=Click(name="x"), rationale="I like it")
         assert read_rejected(store.path)["log.jsonl:2"].startswith("official split is 'exam'")
 
 
-def test_the_documented_mapping_is_a_mapping() -> None:
+def test_the_documented_mapping_is_a_mapping():
     document = field_mapping.__doc__ or ""
     example = "\n".join(line[4:] for line in document.splitlines() if line.startswith("    ") or not line)
     mapping = msgspec.toml.decode(example, type=FieldMapping)
@@ -205,33 +202,33 @@ def test_the_documented_mapping_is_a_mapping() -> None:
 
 
 class TestRefusals:
-    def test_a_source_that_cannot_be_read(self, tmp_path: Path) -> None:
+    def test_a_source_that_cannot_be_read(self, tmp_path):
         with pytest.raises(ImportFailed, match="there is no file"):
             JsonlImporter(tmp_path / "missing.jsonl")
         with pytest.raises(ImportFailed, match="holds none"):
             JsonlImporter(tmp_path)
 
-    def test_the_files_of_a_folder_are_one_log(self, tmp_path: Path) -> None:
+    def test_the_files_of_a_folder_are_one_log(self, tmp_path):
         folder = tmp_path / "days"
         folder.mkdir()
         for number in range(3):
             (folder / f"{number}.jsonl").write_bytes(msgspec.json.encode(make_session(number)) + b"\n")
         assert list(import_file(folder).sessions()) == [make_session(number) for number in range(3)]
 
-    def test_a_form_that_nothing_recognises(self, tmp_path: Path) -> None:
+    def test_a_form_that_nothing_recognises(self, tmp_path):
         path = write_lines(tmp_path / "log.jsonl", {"visit": 1, "clicks": []})
         with pytest.raises(ImportFailed, match=r"of no known form \(first line: 'visit', 'clicks'\): give --mapping"):
             JsonlImporter(path)
 
     @pytest.mark.parametrize("content", ["", "\n\n", "{broken\n"])
-    def test_nothing_imported_is_a_failure_and_no_store(self, tmp_path: Path, content: str) -> None:
+    def test_nothing_imported_is_a_failure_and_no_store(self, tmp_path, content):
         path = tmp_path / "log.jsonl"
         path.write_text(content)
         with pytest.raises(ImportFailed, match="no session could be imported"):
             import_file(path, "shop_r1")
         assert list(tmp_path.iterdir()) == [path]
 
-    def test_a_truncated_gzip_file(self, tmp_path: Path) -> None:
+    def test_a_truncated_gzip_file(self, tmp_path):
         path = tmp_path / "log.jsonl.gz"
         content = gzip.compress(b"".join(msgspec.json.encode(make_session(i)) + b"\n" for i in range(200)))
         path.write_bytes(content[:-30])
@@ -239,7 +236,7 @@ class TestRefusals:
             import_file(path)
         assert list(tmp_path.iterdir()) == [path]
 
-    def test_mappings_that_do_not_fit(self, tmp_path: Path) -> None:
+    def test_mappings_that_do_not_fit(self, tmp_path):
         path = write_lines(tmp_path / "log.jsonl", {"a": 1})
         with pytest.raises(BadConfig, match=r"unknown mapping 'minwob'. Did you mean 'miniwob'"):
             JsonlImporter(path, JsonlOptions(mapping="minwob"))
@@ -255,7 +252,7 @@ class TestRefusals:
         with pytest.raises(BadConfig, match=r"'terminte' - at `\$\.types\[\.\.\.\]`\. Did you mean 'terminate'\?"):
             JsonlImporter(path, JsonlOptions(mapping=str(tmp_path / "word.toml")))
 
-    def test_a_table_is_for_another_importer(self, tmp_path: Path) -> None:
+    def test_a_table_is_for_another_importer(self, tmp_path):
         (tmp_path / "log.csv").write_text("visit,action\n1,click\n")
         with pytest.raises(ImportFailed, match=r"log\.csv' is a table.*`import events` reads tables"):
             JsonlImporter(tmp_path / "log.csv")
@@ -272,7 +269,7 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("file", EXPECTED)
-def test_real_logs_come_in_whole(shared_data: Path, tmp_path: Path, file: str) -> None:
+def test_real_logs_come_in_whole(shared_data, tmp_path, file):
     steps_in_log = sum(len(line["steps"]) for line in read_lines(shared_data / file))
     run_import(JsonlImporter(shared_data / file), tmp_path / "store")
     store = SessionStore.open(tmp_path / "store")
@@ -294,7 +291,7 @@ def test_real_logs_come_in_whole(shared_data: Path, tmp_path: Path, file: str) -
 
 
 @pytest.mark.parametrize("file", EXPECTED)
-def test_targets_that_the_log_saw_on_its_page_are_found_on_ours(shared_data: Path, tmp_path: Path, file: str) -> None:
+def test_targets_that_the_log_saw_on_its_page_are_found_on_ours(shared_data, tmp_path, file):
     run_import(JsonlImporter(shared_data / file), tmp_path / "store")
     store = SessionStore.open(tmp_path / "store")
     kept = {"click", "type_and_submit", "terminate", "exit"}

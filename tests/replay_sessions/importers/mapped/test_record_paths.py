@@ -1,5 +1,3 @@
-from typing import Any
-
 import pytest
 
 from replay_sessions.foundation.errors import BadSession
@@ -24,15 +22,15 @@ RECORD = {
         ("terms.99999999999999999999", None),
     ],
 )  # fmt: skip
-def test_a_path_goes_through_lists_pairs_alternatives_and_text_of_its_own(path: Any, value: Any) -> None:
+def test_a_path_goes_through_lists_pairs_alternatives_and_text_of_its_own(path, value):
     assert optional_text_at(RECORD, path) == value
 
 
-def test_a_template_that_lacks_a_value_is_missing() -> None:
+def test_a_template_that_lacks_a_value_is_missing():
     with pytest.raises(BadSession, match="'gone'"):
         text_at(RECORD, "={gone}")
 
 
-def test_keys_of_pairs_are_known_by_their_names() -> None:
+def test_keys_of_pairs_are_known_by_their_names():
     known = {"a", "list", "terms", "none", "pairs.k"}
     assert list(unknown_keys(RECORD, "", known, {"pairs"})) == ["pairs.plain"]

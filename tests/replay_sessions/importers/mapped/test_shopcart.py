@@ -56,7 +56,7 @@ def imported(source: Path, **options: Any) -> SessionStore:
 
 
 class TestPageOffset:
-    def test_shifted_pages_are_found_out_and_put_right(self, tmp_path: Path) -> None:
+    def test_shifted_pages_are_found_out_and_put_right(self, tmp_path):
         source = write_lines(tmp_path / "log.jsonl", [line(number) for number in range(30)])
         importer = ShopcartImporter(source)
         assert importer.notes == [
@@ -77,16 +77,14 @@ class TestPageOffset:
         assert [(row.targets, row.on_page) for row in report.grounding] == [(30, 30), (30, 30)]
         assert "30 sessions with an empty page" in [warning.message for warning in report.warnings]
 
-    def test_pages_in_place_stay_where_they_are(self, tmp_path: Path) -> None:
+    def test_pages_in_place_stay_where_they_are(self, tmp_path):
         source = write_lines(tmp_path / "log.jsonl", [line(number, shift=0) for number in range(30)])
         store = imported(source)
         assert store.manifest.options["page_offset"] == "+0"
         assert [step.page for step in store.session("s0").steps] == [page(0, step) for step in range(4)]
         assert audit_store(store).faults == ()
 
-    def test_a_given_offset_wins_and_check_names_the_right_one(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_a_given_offset_wins_and_check_names_the_right_one(self, tmp_path, capsys):
         source = write_lines(tmp_path / "log.jsonl", [line(number) for number in range(30)])
         store = tmp_path / "store"
         assert main(f"import shopcart {source} --page-offset 0 --out {store}".split()) == 0
@@ -95,7 +93,7 @@ class TestPageOffset:
         told = " ".join(capsys.readouterr().out.split())
         assert "pages look shifted, offset -1: 100% of targets stand on the page one step earlier" in told
 
-    def test_pages_that_never_change_are_not_shifted(self, tmp_path: Path) -> None:
+    def test_pages_that_never_change_are_not_shifted(self, tmp_path):
         lines = [line(number) for number in range(10)]
         for number, session in enumerate(lines):
             for action in session["actions"]:
@@ -103,7 +101,7 @@ class TestPageOffset:
         store = imported(write_lines(tmp_path / "log.jsonl", lines))
         assert store.manifest.options["page_offset"] == "+0"
 
-    def test_an_offset_that_cannot_be_decided_is_asked_for(self, tmp_path: Path) -> None:
+    def test_an_offset_that_cannot_be_decided_is_asked_for(self, tmp_path):
         lines = [line(number) for number in range(10)]
         for session in lines:
             for action in session["actions"]:
@@ -120,7 +118,7 @@ class TestRecords:
             for action in reversed(actions_of(number, shift=1))
         ]
 
-    def test_records_that_are_actions_are_put_together_in_the_order_of_time(self, tmp_path: Path) -> None:
+    def test_records_that_are_actions_are_put_together_in_the_order_of_time(self, tmp_path):
         whole = imported(write_lines(tmp_path / "log.jsonl", [line(number) for number in range(6)]))
         expected = list(whole.sessions())
         flat = self.flat(6)
@@ -133,7 +131,7 @@ class TestRecords:
         assert reasons[1].startswith("no JSON: ")
 
     @pytest.mark.parametrize("flat", [False, True])
-    def test_parquet_reads_as_json_lines_do(self, tmp_path: Path, flat: bool) -> None:
+    def test_parquet_reads_as_json_lines_do(self, tmp_path, flat):
         expected = list(imported(write_lines(tmp_path / "log.jsonl", [line(i) for i in range(6)])).sessions())
         (tmp_path / "parquet").mkdir()
         rows = self.flat(6) if flat else [{**line(i), "actions": json.dumps(line(i)["actions"])} for i in range(6)]
@@ -145,7 +143,7 @@ class TestRecords:
         assert [session.steps for session in store.sessions()] == [session.steps for session in expected]
         assert store.manifest.split_sessions["train"] == 6
 
-    def test_parts_and_processes_make_the_same_store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_parts_and_processes_make_the_same_store(self, tmp_path, monkeypatch):
         source = write_lines(tmp_path / "log.jsonl", [line(number) for number in range(20)])
         whole = imported(source).fingerprint
         monkeypatch.setattr(ShopcartImporter, "batch_size", 2000)
@@ -155,7 +153,7 @@ class TestRecords:
         assert sum(done) == source.stat().st_size
         assert SessionStore.open(tmp_path / "parts").fingerprint == whole
 
-    def test_field_names_of_ones_own(self, tmp_path: Path) -> None:
+    def test_field_names_of_ones_own(self, tmp_path):
         lines = [
             {"sid": f"s{number}", "events": [
                 {"html": action["parsed_context"], "what": {"kind": action["type"], "on": action.get("name")}}
@@ -174,12 +172,12 @@ class TestRecords:
         last = store.session("s0").steps[-1]
         assert (last.page, last.gap) == (page(0, 3), 1)  # the page that the left-out step led to
 
-    def test_other_field_names_are_told(self, tmp_path: Path) -> None:
+    def test_other_field_names_are_told(self, tmp_path):
         with pytest.raises(ImportFailed, match="'session_id' is missing"):
             imported(write_lines(tmp_path / "log.jsonl", [{"sid": 1, "events": []}]))
 
 
-def test_the_reported_shares_are_found_again_and_decide(tmp_path: Path) -> None:
+def test_the_reported_shares_are_found_again_and_decide(tmp_path):
     """Clicked names stand on the page before in 92%, on their own page in 18% of all cases."""
     lines = []
     seen_again = 27  # of 150 clicks

@@ -116,7 +116,7 @@ def session_from(folder: Path, rows: list[Row], **options: Any) -> Session:
 
 
 class TestFiltered:
-    def test_actions_sessions_and_users_are_joined_with_names_verbatim(self, tmp_path: Path) -> None:
+    def test_actions_sessions_and_users_are_joined_with_names_verbatim(self, tmp_path):
         session = session_from(tmp_path, session_of("anna"))
         assert (session.session_id, session.user_id, session.source) == (session_id("anna"), "anna", "opera")
         assert [step.action for step in session.steps] == [
@@ -128,18 +128,18 @@ class TestFiltered:
         assert session.steps[0].url == "https://www.amazon.com/?URL_MASKED"
         assert session.steps[0].timestamp == "2025-04-14T21:52:10.000Z"
 
-    def test_sessions_end_in_a_purchase_click_or_in_terminate(self, tmp_path: Path) -> None:
+    def test_sessions_end_in_a_purchase_click_or_in_terminate(self, tmp_path):
         store = imported(write_opera(tmp_path, [*session_of("anna", 0), *session_of("anna", 1, last="purchase")]))
         ends = [session.steps[-1].action for session in store.sessions()]
         assert ends == [Terminate(), Click(name="buybox.buy_now", click_type="purchase")]
         assert store.manifest.action_counts == {"click": 3, "terminate": 1, "type_and_submit": 2}
 
-    def test_empty_and_null_rationales_are_none(self, tmp_path: Path) -> None:
+    def test_empty_and_null_rationales_are_none(self, tmp_path):
         rows = [*session_of("anna", last="purchase"), action(session_id("anna"), 5, "click", rationale="  ")]
         session = session_from(tmp_path, rows)
         assert [step.rationale for step in session.steps] == [None, None, None, "It is cheap."]
 
-    def test_null_fields_keep_the_step(self, tmp_path: Path) -> None:
+    def test_null_fields_keep_the_step(self, tmp_path):
         name = session_id("anna")
         rows = [
             action(name, 1, "click", semantic_id=None, click_type=None, simplified_html=None),
@@ -153,7 +153,7 @@ class TestFiltered:
         assert [step.page for step in steps] == ["", PAGE, ""]
         assert steps[1].url is None
 
-    def test_actions_are_in_the_order_of_their_times_whatever_the_file(self, tmp_path: Path) -> None:
+    def test_actions_are_in_the_order_of_their_times_whatever_the_file(self, tmp_path):
         first, second = session_of("anna", 0), session_of("bert", 1)
         mixed = [second[2], first[1], second[0], first[2], first[0], second[1]]
         store = imported(write_opera(tmp_path, mixed, row_group_size=2))
@@ -161,7 +161,7 @@ class TestFiltered:
         for session in store.sessions():
             assert [type(step.action) for step in session.steps] == [Click, TypeAndSubmit, Terminate]
 
-    def test_texts_that_say_a_value_is_missing_are_missing_and_counted(self, tmp_path: Path) -> None:
+    def test_texts_that_say_a_value_is_missing_are_missing_and_counted(self, tmp_path):
         name, page = session_id("anna"), PAGE.replace("buybox.buy_now", "null")
         rows = [
             action(name, 1, "click", semantic_id="null", click_type="nan", rationale="nan", simplified_html=page),
@@ -183,8 +183,8 @@ class TestFiltered:
             )
         }  # fmt: skip
 
-    def test_rows_of_no_session_are_rejected(self, tmp_path: Path) -> None:
-        folder = write_opera(tmp_path, [*session_of("anna"), action(None, 1, "click")])  # type: ignore[arg-type]
+    def test_rows_of_no_session_are_rejected(self, tmp_path):
+        folder = write_opera(tmp_path, [*session_of("anna"), action(None, 1, "click")])
         sessions = folder / "OPeRA_filtered" / "session" / "train" / "train.parquet"
         rows = [{"session_id": session_id(name), "user_id": name} for name in ("anna", "nobody")]
         write(sessions, rows, ["session_id", "user_id"])
@@ -197,10 +197,9 @@ class TestFiltered:
 
 
 class TestPersonas:
-    def test_survey_and_interview_are_told_and_short_answers_are_traits(self, tmp_path: Path) -> None:
+    def test_survey_and_interview_are_told_and_short_answers_are_traits(self, tmp_path):
         people = [user("anna", interview_transcript_processed="### Habits\nShe waits for sales.")]
         persona = only_session(imported(write_opera(tmp_path, session_of("anna"), users=people))).persona
-        assert persona is not None
         assert persona.text == (
             "Demographic Information\n- Gender: Female\n- Age: 31\n- Education level: Master's degree\n\n"
             "Self Description\n- Describe yourself: I compare prices.\n\n"
@@ -215,12 +214,12 @@ class TestPersonas:
         }  # fmt: skip
 
     @pytest.mark.parametrize(("survey", "text"), [(None, None), ("", None), ("{broken", "{broken"), ("[]", "[]")])
-    def test_surveys_that_are_no_json_object(self, tmp_path: Path, survey: str | None, text: str | None) -> None:
+    def test_surveys_that_are_no_json_object(self, tmp_path, survey, text):
         folder = write_opera(tmp_path, session_of("anna"), users=[user("anna", survey=survey)])
         persona = only_session(imported(folder)).persona
         assert (persona and persona.text) == text
 
-    def test_a_user_of_both_splits_has_one_persona(self, tmp_path: Path) -> None:
+    def test_a_user_of_both_splits_has_one_persona(self, tmp_path):
         folder = write_opera(tmp_path, session_of("anna", 0), session_of("anna", 1))
         write(folder / "OPeRA_filtered/user/test/test.parquet", [user("anna", survey=None)], list(user("")))
         personas = [session.persona for session in imported(folder).sessions()]
@@ -229,9 +228,7 @@ class TestPersonas:
 
 
 class TestSplits:
-    def test_official_splits_stand_in_the_sessions_and_are_used_when_asked_for(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_official_splits_stand_in_the_sessions_and_are_used_when_asked_for(self, tmp_path, capsys):
         train = [row for number in range(8) for row in session_of(f"user{number}", number)]
         folder = write_opera(tmp_path, train, session_of("user0", 9))
         official = imported(folder, splits=SplitPlan(by="official"))
@@ -242,14 +239,14 @@ class TestSplits:
         main(["import", "opera", str(folder), "--split-by", "official", "--out", str(tmp_path / "again")])
         assert "no session is in validation; the publisher's split has none: a training" in capsys.readouterr().out
 
-    def test_a_user_stays_on_one_side_by_default(self, tmp_path: Path) -> None:
+    def test_a_user_stays_on_one_side_by_default(self, tmp_path):
         train = [row for number in range(8) for row in session_of("user0", number)]
         store = imported(write_opera(tmp_path, train, session_of("user0", 9)))
         assert sorted(store.manifest.split_sessions.values()) == [0, 0, 9]
 
 
 class TestFull:
-    def test_blanks_at_the_ends_of_typed_texts_go_and_are_counted(self, tmp_path: Path) -> None:
+    def test_blanks_at_the_ends_of_typed_texts_go_and_are_counted(self, tmp_path):
         name = session_id("anna")
         texts = ["rice cooker ", " rice  cooker\n", "rice cooker"]
         rows = [
@@ -262,7 +259,7 @@ class TestFull:
         assert [step.gap for step in only_session(store).steps] == [0, 0, 0]
         assert (store.manifest.trimmed_texts, store.manifest.left_out_steps) == (2, {})
 
-    def test_other_events_are_left_out_counted_and_told_by_gaps(self, tmp_path: Path) -> None:
+    def test_other_events_are_left_out_counted_and_told_by_gaps(self, tmp_path):
         name = session_id("anna")
         new_page = {"simplified_html": "", "simplified_html_new_page": PAGE}
         rows = [
@@ -290,9 +287,7 @@ class TestFull:
         assert reason == "none of its steps is an action (only navigation, tab_activate)"
         assert store.manifest.options["version"] == "full"
 
-    def test_consecutive_scrolls_are_one_and_counted_and_prompts_replies_and_metrics_have_them(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_consecutive_scrolls_are_one_and_counted_and_prompts_replies_and_metrics_have_them(self, tmp_path, capsys):
         name = session_id("anna")
         rows = [
             action(name, 1, "scroll", simplified_html=PAGE.replace("Tiger", "First")),
@@ -322,7 +317,7 @@ class TestFull:
 
 
 class TestSources:
-    def test_parts_and_processes_make_the_same_store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_parts_and_processes_make_the_same_store(self, tmp_path, monkeypatch):
         folder = write_opera(tmp_path, [row for i in range(6) for row in session_of(f"user{i}", i)], row_group_size=4)
         whole = imported(folder).fingerprint
         monkeypatch.setattr("replay_sessions.importers.opera.importer._PART_ROWS", 2)
@@ -331,13 +326,13 @@ class TestSources:
         assert len(done) == 6
         assert SessionStore.open(folder / "store").fingerprint == whole
 
-    def test_the_versions_own_folder_and_older_file_names_are_found(self, tmp_path: Path) -> None:
+    def test_the_versions_own_folder_and_older_file_names_are_found(self, tmp_path):
         folder = write_opera(tmp_path, session_of("anna")) / "OPeRA_filtered"
         (folder / "action" / "train").mkdir()
         (folder / "action/train-00000-of-00001.parquet").rename(folder / "action/train/train.parquet")
         assert len(imported(folder)) == 1
 
-    def test_without_session_and_user_tables_users_are_read_from_ids(self, tmp_path: Path) -> None:
+    def test_without_session_and_user_tables_users_are_read_from_ids(self, tmp_path):
         folder = write_opera(tmp_path, session_of("anna_b"))
         for table in ("session", "user"):
             (folder / f"OPeRA_filtered/{table}").rename(tmp_path / table)
@@ -346,22 +341,20 @@ class TestSources:
         session = only_session(imported(folder))
         assert (session.user_id, session.persona) == ("anna_b", None)
 
-    def test_a_missing_file_of_a_split_is_told(self, tmp_path: Path) -> None:
+    def test_a_missing_file_of_a_split_is_told(self, tmp_path):
         folder = write_opera(tmp_path, session_of("anna"))
         actions = folder / "OPeRA_filtered/action"
         (actions / "train-00000-of-00001.parquet").rename(actions / "train-00000-of-00003.parquet")
         with pytest.raises(ImportFailed, match=r"holds 1 of 3 files, 'train-00001-of-00003.parquet' is missing"):
             OperaImporter(folder)
 
-    def test_a_damaged_file_is_told(self, tmp_path: Path) -> None:
+    def test_a_damaged_file_is_told(self, tmp_path):
         folder = write_opera(tmp_path, session_of("anna"))
         (folder / "OPeRA_filtered/action/test-00000-of-00001.parquet").write_bytes(b"PAR1 no")
         with pytest.raises(ImportFailed, match="is damaged"):
             imported(folder)
 
-    def test_missing_data_is_an_error_that_says_how_to_get_it(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_missing_data_is_an_error_that_says_how_to_get_it(self, tmp_path, capsys):
         pytest.importorskip("huggingface_hub", reason="needs the extra hub")
         assert main(f"import opera {tmp_path}/nowhere --out {tmp_path}/store".split()) == 2
         assert "--revision 6f26a2c5cc69" in capsys.readouterr().err
@@ -369,7 +362,7 @@ class TestSources:
         assert main(f"import opera {tmp_path}/empty --out {tmp_path}/store".split()) == 2
         assert "import opera --help-all" in capsys.readouterr().err
 
-    def test_the_cards_own_row_imports(self, shared_data: Path, tmp_path: Path) -> None:
+    def test_the_cards_own_row_imports(self, shared_data, tmp_path):
         row = read_json(shared_data / "opera/opera_viewer_row.json")["row"]
         store = imported(write_opera(tmp_path, [action(row["session_id"], 0, "click", **row)]))
         step = only_session(store).steps[0]
@@ -390,7 +383,7 @@ class TestPages:
         )
         return [{**click, "simplified_html": self.RAW}]
 
-    def test_raw_pages_are_simplified_and_what_was_acted_on_is_found_by_its_text(self, tmp_path: Path) -> None:
+    def test_raw_pages_are_simplified_and_what_was_acted_on_is_found_by_its_text(self, tmp_path):
         store = imported(write_opera(tmp_path, self.rows()), pages="raw")
         step = only_session(store).steps[0]
         assert step.action == Click(name="tiger_rice_cooker")
@@ -399,7 +392,7 @@ class TestPages:
         assert "<script" not in step.page
         assert store.manifest.options["pages"] == "raw"
 
-    def test_private_data_is_taken_out_of_simplified_ones_where_it_is_asked_to(self, tmp_path: Path) -> None:
+    def test_private_data_is_taken_out_of_simplified_ones_where_it_is_asked_to(self, tmp_path):
         folder = write_opera(tmp_path, self.rows())
         assert only_session(imported(folder)).steps[0].page == self.RAW
         assert "anna@" not in str(only_session(imported(folder, private_data="remove")))

@@ -1,7 +1,6 @@
 """Names, columns and survey items as OPeRA's card publishes them."""
 
 import json
-from pathlib import Path
 
 from replay_sessions import Click, TypeAndSubmit
 from tests.replay_sessions.importers.opera.test_opera import (
@@ -25,7 +24,7 @@ NAMES = (
 )
 
 
-def test_names_and_the_longest_page_are_kept_as_they_are(tmp_path: Path) -> None:
+def test_names_and_the_longest_page_are_kept_as_they_are(tmp_path):
     page = f"<p>{'x' * 626_000}</p>{PAGE}"
     rows = [
         action(session_id("anna"), second, kind, semantic_id=name, simplified_html=page)
@@ -39,7 +38,7 @@ def test_names_and_the_longest_page_are_kept_as_they_are(tmp_path: Path) -> None
     assert {step.page for step in steps} == {page}
 
 
-def test_other_columns_and_the_table_of_screenshots_change_nothing(tmp_path: Path) -> None:
+def test_other_columns_and_the_table_of_screenshots_change_nothing(tmp_path):
     noted = {"mouse_position": '{"x": 1}', "element_meta": '{"tag": "A"}', "page_meta": "{}", "products": "[]",
              "window_size": "1x1", "image": "0.png"}  # fmt: skip
     folder = write_opera(tmp_path, [{**row, **noted} for row in session_of("anna")])
@@ -49,7 +48,7 @@ def test_other_columns_and_the_table_of_screenshots_change_nothing(tmp_path: Pat
     assert imported(folder).fingerprint == imported(plain).fingerprint
 
 
-def test_every_short_answer_of_the_survey_is_a_trait(tmp_path: Path) -> None:
+def test_every_short_answer_of_the_survey_is_a_trait(tmp_path):
     survey = {
         "Demographic Information": {
             "Gender": "Male", "Age": "25-34", "City": "Boston", "Education level": "PhD", "Living situation": "Alone",

@@ -22,15 +22,13 @@ def imported(folder: Path, rows: list[dict[str, Any]], *flags: str) -> SessionSt
     return SessionStore.open(folder / "store")
 
 
-def test_nothing_is_made_up_unless_it_is_asked_for_and_that_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_made_up_unless_it_is_asked_for_and_that_is_told(tmp_path, capsys):
     store = imported(tmp_path, [{"timestamp": 0}, {"timestamp": 90_000}, {"type": "view", "timestamp": 90_001}])
     assert [step.action for step in store.session("v1").steps] == [Click(name="more")] * 2
     assert "no action is a terminate: --purchase-selector" in capsys.readouterr().out
 
 
-def test_a_click_on_the_purchase_button_is_the_last(tmp_path: Path) -> None:
+def test_a_click_on_the_purchase_button_is_the_last(tmp_path):
     rows = [{}, {"element_text": "", "selector": "#buy i"}, {}, {"type": "terminate"}]
     store = imported(tmp_path, rows, "--purchase-selector", "#buy")
     assert [step.action for step in store.session("v1").steps] == [
@@ -41,7 +39,7 @@ def test_a_click_on_the_purchase_button_is_the_last(tmp_path: Path) -> None:
     assert store.manifest.options["purchase_selector"] == "#buy"
 
 
-def test_so_is_the_click_before_a_page_whose_address_says_that_it_was_bought(tmp_path: Path) -> None:
+def test_so_is_the_click_before_a_page_whose_address_says_that_it_was_bought(tmp_path):
     bought = {"url": "https://shop.example/thank-you?order=1"}
     rows = [bought, {}, {"element_text": "Buy"}, bought]  # the first is of an earlier order
     store = imported(tmp_path, rows, "--purchase-url", "/thank-you")
@@ -49,7 +47,7 @@ def test_so_is_the_click_before_a_page_whose_address_says_that_it_was_bought(tmp
     assert len(store.session("v1").steps) == 3
 
 
-def test_a_long_pause_ends_a_session_on_the_page_that_was_shown_and_begins_another(tmp_path: Path) -> None:
+def test_a_long_pause_ends_a_session_on_the_page_that_was_shown_and_begins_another(tmp_path):
     start = 1_794_787_200_000  # milliseconds
     rows = [{"timestamp": start}, {"timestamp": start + 60_000}, {"timestamp": start + 32 * 60_000, "page": "b.html"}]
     store = imported(tmp_path, rows, "--idle-minutes", "30")
@@ -62,7 +60,7 @@ def test_a_long_pause_ends_a_session_on_the_page_that_was_shown_and_begins_anoth
     assert first.steps[0].timestamp == "2026-11-16T00:00:00+00:00"
 
 
-def test_a_pause_after_a_page_that_was_viewed_ends_on_it_and_one_before_such_a_page_on_none(tmp_path: Path) -> None:
+def test_a_pause_after_a_page_that_was_viewed_ends_on_it_and_one_before_such_a_page_on_none(tmp_path):
     view = {"type": "view", "page": "b.html"}
     rows: list[dict[str, Any]] = [{"timestamp": 0}, {**view, "timestamp": 5}, {**view, "timestamp": 9000}]
     store = imported(tmp_path, [*rows, {"timestamp": 9001}, {**view, "timestamp": 19_000}], "--idle-minutes", "30")
@@ -72,13 +70,13 @@ def test_a_pause_after_a_page_that_was_viewed_ends_on_it_and_one_before_such_a_p
     assert [step.action for step in second.steps] == [Click(name="more")]  # nobody knows which page was left
 
 
-def test_a_purchase_is_no_leaving_even_if_its_button_is_not_found(tmp_path: Path) -> None:
+def test_a_purchase_is_no_leaving_even_if_its_button_is_not_found(tmp_path):
     rows = [{}, {"type": "purchase", "element_text": "gone"}, {"type": "view"}]
     store = imported(tmp_path, rows, "--terminate-at-end")
     assert [step.action for step in store.session("v1").steps] == [Click(name="more")]
 
 
-def test_the_end_of_a_recording_is_a_terminate_where_its_page_is_known(tmp_path: Path) -> None:
+def test_the_end_of_a_recording_is_a_terminate_where_its_page_is_known(tmp_path):
     rows: list[dict[str, Any]] = [{}, {"type": "view", "page": "b.html"}, {"session_id": "v2"}]
     store = imported(tmp_path, rows, "--terminate-at-end")
     assert [type(step.action) for step in store.session("v1").steps] == [Click, Terminate]
@@ -87,9 +85,7 @@ def test_the_end_of_a_recording_is_a_terminate_where_its_page_is_known(tmp_path:
 
 
 @pytest.mark.parametrize(("flag", "value"), [("--idle-minutes", "0"), ("--purchase-selector", "a[[")])
-def test_endings_that_mean_nothing_are_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: str, value: str
-) -> None:
+def test_endings_that_mean_nothing_are_told(tmp_path, capsys, flag, value):
     (tmp_path / "actions.csv").write_text("session_id,page,type\n")
     assert main(["import", "raw", str(tmp_path), flag, value, "--out", str(tmp_path / "store")]) == 2
     told = capsys.readouterr().err

@@ -26,7 +26,7 @@ RESULTS = """<!doctype html><meta charset="utf-8"><title>kettle</title>
 
 
 @pytest.fixture
-def visits(tmp_path: Path) -> Path:
+def visits(tmp_path) -> Path:
     folder = tmp_path / "visits"
     (folder / "results").mkdir(parents=True)
     (folder / "home.html").write_bytes(HOME)
@@ -45,9 +45,7 @@ def imported(folder: Path, *rows: Any, **options: Any) -> SessionStore:
     return SessionStore.open(folder.parent / "store")
 
 
-def test_the_worked_example_of_the_docs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_worked_example_of_the_docs(tmp_path, monkeypatch, capsys):
     text = (ROOT / "docs" / "raw_logs.md").read_text()
     blocks = re.findall(r"```(html|csv|sh|text)\n(.*?)```", text, re.DOTALL)
     files = re.findall(r"`(visits/[\w.]+)`(?:(?!\n\n).)*:\n\n```", text, re.DOTALL)
@@ -75,20 +73,20 @@ def test_the_worked_example_of_the_docs(
 
 class TestTargets:
     def name(self, **given: str) -> str:
-        return RawPage(RESULTS, None).find(given, typed=False)  # type: ignore[arg-type]
+        return RawPage(RESULTS, None).find(given, typed=False)
 
-    def test_a_selector_of_something_inside_means_the_element_around_it(self) -> None:
+    def test_a_selector_of_something_inside_means_the_element_around_it(self):
         assert self.name(selector="#a i") == self.name(selector="#a svg") == self.name(selector="#a button")
         assert self.name(selector="#b i") != self.name(selector="#a i")
 
-    def test_a_selector_of_something_around_means_the_only_element_in_it(self) -> None:
+    def test_a_selector_of_something_around_means_the_only_element_in_it(self):
         assert self.name(selector=".one") == self.name(element_text="contact") == "contact"
 
-    def test_text_is_compared_whole_and_without_case_or_line_breaks(self) -> None:
+    def test_text_is_compared_whole_and_without_case_or_line_breaks(self):
         assert self.name(element_text=" WASSERKOCHER\nfür 2 L") == self.name(selector="#b a")
         assert self.name(name="red_kettle.view") == "red_kettle.view"
 
-    def test_the_first_that_means_one_element_counts(self) -> None:
+    def test_the_first_that_means_one_element_counts(self):
         assert self.name(name="gone", selector="#nothing", element_text="Red kettle") == "red_kettle.view"
 
     @pytest.mark.parametrize(
@@ -104,18 +102,18 @@ class TestTargets:
             ({}, "none of name, selector, element_id, element_text and link_url is given"),
         ],
     )
-    def test_references_to_no_element_or_several_are_refused(self, given: dict[str, str], reason: str) -> None:
+    def test_references_to_no_element_or_several_are_refused(self, given, reason):
         with pytest.raises(Exception, match=reason):
             self.name(**given)
 
-    def test_every_named_element_of_real_pages_is_found_by_its_node(self, shared_data: Path) -> None:
+    def test_every_named_element_of_real_pages_is_found_by_its_node(self, shared_data):
         for file in ("mock_parse_results_amz.html.gz", "mock_parse_item_page_amz.html.gz"):
             page = RawPage(gzip.decompress((shared_data / "raw_pages" / file).read_bytes()), None)
             assert set(page._name_of_node.values()) == {element.name for element in page.page.elements}
 
 
 class TestRows:
-    def test_types_texts_and_what_belongs_to_the_session(self, visits: Path) -> None:
+    def test_types_texts_and_what_belongs_to_the_session(self, visits):
         store = imported(
             visits,
             row(kind="input", element_text="Search", text="ket", user_id="u1", timestamp=1, persona="Frugal."),
@@ -131,11 +129,10 @@ class TestRows:
             Terminate(),
         ]
         assert (session.user_id, session.goal, session.official_split) == ("u1", "a kettle", "test")
-        assert session.persona is not None
         assert session.persona.text == "Frugal."
         assert (session.steps[1].rationale, session.steps[1].url, session.steps[1].timestamp) == (None, "/", "2")
 
-    def test_rows_are_taken_by_session_and_in_the_order_of_time(self, visits: Path) -> None:
+    def test_rows_are_taken_by_session_and_in_the_order_of_time(self, visits):
         sale = {"element_text": "Sale"}
         store = imported(
             visits,
@@ -149,7 +146,7 @@ class TestRows:
         for session in store.sessions():
             assert [type(step.action) for step in session.steps] == [Click, Terminate]
 
-    def test_unreadable_rows_are_left_out_counted_and_listed(self, visits: Path, tmp_path: Path) -> None:
+    def test_unreadable_rows_are_left_out_counted_and_listed(self, visits, tmp_path):
         (tmp_path / "secret.html").write_bytes(HOME)
         (visits / "broken.html.gz").write_bytes(gzip.compress(HOME)[:20])
         store = imported(
@@ -160,7 +157,7 @@ class TestRows:
             row("broken.html.gz", element_text="Sale"),
             row(selector="#hidden"),
             row(kind="hover"),
-            row(kind=None),  # type: ignore[arg-type]
+            row(kind=None),
             row(kind="terminate"),
             "{broken",
             row(session=""),
@@ -181,7 +178,7 @@ class TestRows:
         assert told["split"] == "official split is 'dev', and train, validation or test was expected"
         assert len(told) == store.manifest.rejected == 10
 
-    def test_private_data_is_taken_out_of_pages_texts_and_rationales(self, visits: Path) -> None:
+    def test_private_data_is_taken_out_of_pages_texts_and_rationales(self, visits):
         (visits / "home.html").write_bytes(HOME + b"<p>Write to maria@example.org</p>")
         line = row(kind="type_and_submit", selector="#q", text="maria@example.org", rationale="I am maria@example.org.")
         step = imported(visits, line).session("v1").steps[0]
@@ -191,7 +188,7 @@ class TestRows:
         kept = imported(visits, line, keep_private_data=True).session("v1").steps[0]
         assert str(msgspec.to_builtins(kept)).count("maria@example.org") == 3
 
-    def test_csv_with_quotes_line_breaks_and_rows_that_do_not_fit(self, visits: Path) -> None:
+    def test_csv_with_quotes_line_breaks_and_rows_that_do_not_fit(self, visits):
         (visits / "actions.csv").write_text(
             "\ufeffsession_id,page,type,element_text,text,cookie\n"
             'v1,home.html,type_and_submit,Search,"a ""red"" kettle,\n1.7 l",x\n'
@@ -213,7 +210,7 @@ class TestRows:
             "actions.csv:5": "no element reads 'gone'",
         }
 
-    def test_nothing_rejected_repeats_what_was_taken_out(self, visits: Path) -> None:
+    def test_nothing_rejected_repeats_what_was_taken_out(self, visits):
         (visits / "home.html").write_bytes(HOME + b"<a href=x>Lists</a>")
         store = imported(
             visits,
@@ -233,19 +230,17 @@ class TestRows:
             ("v1\tx,home.html,click,x,y,z\n" * 9, "actions.csv:2: 6 columns"),
         ],
     )
-    def test_a_table_that_is_none_is_told_without_arrows_words(
-        self, visits: Path, monkeypatch: pytest.MonkeyPatch, content: str, told: str
-    ) -> None:
+    def test_a_table_that_is_none_is_told_without_arrows_words(self, visits, monkeypatch, content, told):
         monkeypatch.setattr("replay_sessions.importers.sources.record_files._LONGEST_CELL", 64)
         (visits / "actions.csv").write_text("session_id,page,type\n" + content)
         with pytest.raises(ImportFailed, match=told):
             RawImporter(visits)
 
-    def test_however_many_bad_rows_are_rejected_beside_a_good_one(self, visits: Path) -> None:
+    def test_however_many_bad_rows_are_rejected_beside_a_good_one(self, visits):
         (visits / "actions.csv").write_text("session_id,page,type\nv1,home.html,click\n" + ",x,click\n" * 100_001)
         assert len(list(RawImporter(visits).split())) == 100_002
 
-    def test_parts_and_processes_make_the_same_store(self, visits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_parts_and_processes_make_the_same_store(self, visits, monkeypatch):
         rows = [row(session=f"v{i // 3}", element_text="Sale") for i in range(30)]
         whole = imported(visits, *rows).fingerprint
         monkeypatch.setattr(RawImporter, "batch_size", 5)
@@ -255,7 +250,7 @@ class TestRows:
         assert (len(done), sum(done), importer.size) == (5, 30, 30)
         assert SessionStore.open(visits.parent / "parts").fingerprint == whole
 
-    def test_wrong_calls_are_one_line(self, visits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_wrong_calls_are_one_line(self, visits, capsys):
         out = str(visits.parent / "store")
         assert main(["import", "raw", str(visits / "home.html"), "--out", out]) == 2
         assert main(["import", "raw", str(visits), "--out", out]) == 2
@@ -268,7 +263,7 @@ class TestRows:
         assert "holds no table of actions" in told[1]
         assert "has no column 'type'" in told[2]
 
-    def test_help_teaches_the_columns(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_help_teaches_the_columns(self, capsys):
         assert main(["import", "raw", "--help-all"]) == 0
         told = capsys.readouterr().out
         for column in ("session_id*", "page*", "type*", "selector", "element_text", "rationale", "timestamp"):

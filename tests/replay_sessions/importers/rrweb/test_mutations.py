@@ -56,7 +56,7 @@ def text_of(page: Page, node_id: int) -> str:
     return "".join(inside.textContent or "" for inside in subtree(page.nodes[node_id]))
 
 
-def test_adds_wait_for_their_parents_and_next_siblings(page: PageAndIds) -> None:
+def test_adds_wait_for_their_parents_and_next_siblings(page):
     built_page, ids = page
     adds = [
         add(61, node(62, text="1.5")),
@@ -68,30 +68,30 @@ def test_adds_wait_for_their_parents_and_next_siblings(page: PageAndIds) -> None
     assert text_of(built_page, 61) == "1.5"
 
 
-def test_nodes_without_a_parent_are_dropped(page: PageAndIds) -> None:
+def test_nodes_without_a_parent_are_dropped(page):
     built_page, ids = page
     apply(built_page, adds=[add(4711, node(61, "li")), add(ids["list"], node(62, "li"), 4712)])
     apply(built_page, adds=[add(ids["list"], node(4711, "li")), add(ids["list"], node(4712, "li"))])
     assert {61, 62}.isdisjoint(built_page.nodes)
 
 
-def test_removes_come_first_so_a_node_moves(page: PageAndIds) -> None:
+def test_removes_come_first_so_a_node_moves(page):
     built_page, ids = page
     moved = node(ids["b"], "li")
     apply(built_page, removes=[{"parentId": ids["list"], "id": ids["b"]}], adds=[add(ids["list"], moved, ids["a"])])
     assert [child.id for child in built_page.nodes[ids["list"]].childNodes] == [ids["b"], ids["a"]]
 
 
-def test_of_texts_about_one_node_the_last_counts(page: PageAndIds) -> None:
+def test_of_texts_about_one_node_the_last_counts(page):
     built_page, ids = page
     apply(built_page, texts=[{"id": ids["p"] + 1, "value": "first"}, {"id": ids["p"] + 1, "value": "last"}])
     assert text_of(built_page, ids["p"]) == "last"
 
 
-def test_attributes_are_set_removed_and_styles_changed_by_property(page: PageAndIds) -> None:
+def test_attributes_are_set_removed_and_styles_changed_by_property(page):
     built_page, ids = page
     changes = [{"title": "T", "style": "color: red; display: none"}, {"title": None}]
-    changes.append({"style": {"display": False, "width": ["1px", "important"], "top": "0"}})  # type: ignore[dict-item]
+    changes.append({"style": {"display": False, "width": ["1px", "important"], "top": "0"}})
     for attributes in changes:
         apply(built_page, attributes=[{"id": ids["p"], "attributes": attributes}])
     assert built_page.nodes[ids["p"]].attributes == {
@@ -100,7 +100,7 @@ def test_attributes_are_set_removed_and_styles_changed_by_property(page: PageAnd
     }
 
 
-def test_a_textarea_keeps_one_text(page: PageAndIds) -> None:
+def test_a_textarea_keeps_one_text(page):
     built_page, ids = page
     apply(built_page, adds=[add(ids["t"], node(61, text="new"))])
     assert text_of(built_page, ids["t"]) == "new"
@@ -114,7 +114,7 @@ def test_a_textarea_keeps_one_text(page: PageAndIds) -> None:
     )
 
 
-def test_a_second_html_takes_the_place_of_the_first(page: PageAndIds) -> None:
+def test_a_second_html_takes_the_place_of_the_first(page):
     built_page, _ = page
     adds = [add(1, node(60, "html")), add(60, node(61, "body")), add(61, node(62, text="replaced"))]
     apply(built_page, adds=adds)
@@ -122,8 +122,8 @@ def test_a_second_html_takes_the_place_of_the_first(page: PageAndIds) -> None:
 
 
 def test_documents_wait_for_their_iframes_over_events_and_replace_each_other(
-    page: PageAndIds,
-) -> None:
+    page,
+):
     built_page, ids = page
     for start, text in ((100, "first"), (200, "second")):
         document, _, _ = nodes_of(f"<p>{text}</p>", start)
@@ -137,7 +137,7 @@ def test_documents_wait_for_their_iframes_over_events_and_replace_each_other(
     assert 201 not in built_page.nodes
 
 
-def test_recordings_of_2018_name_siblings_that_are_to_come(page: PageAndIds) -> None:
+def test_recordings_of_2018_name_siblings_that_are_to_come(page):
     built_page, ids = page
     adds = [
         add(ids["list"], node(61, "li"), -1, previousId=ids["b"]),
@@ -148,7 +148,7 @@ def test_recordings_of_2018_name_siblings_that_are_to_come(page: PageAndIds) -> 
     assert [child.id for child in built_page.nodes[ids["list"]].childNodes] == [ids["a"], ids["b"], 61, 62, 63]
 
 
-def test_random_mutations_give_the_page_of_the_slow_program() -> None:
+def test_random_mutations_give_the_page_of_the_slow_program():
     for seed in range(300):
         draw = Random(seed)
         document, _, next_id = nodes_of(PAGE)
@@ -187,7 +187,7 @@ def random_lists(draw: Random, known: list[int], next_id: int) -> dict[str, Json
     }
 
 
-def test_a_long_chain_of_waiting_adds_takes_no_longer_than_the_same_in_order() -> None:
+def test_a_long_chain_of_waiting_adds_takes_no_longer_than_the_same_in_order():
     document, ids, _ = nodes_of(PAGE)
     page = built(document)
     adds = [add(ids["list"], node(1_000 + number, "li"), 1_001 + number) for number in range(20_000)]

@@ -44,7 +44,7 @@ def real_pages(shared_data: Path, longest: int) -> list[str]:
     return pages
 
 
-def test_small_real_pages_simplify_to_the_same(shared_data: Path) -> None:
+def test_small_real_pages_simplify_to_the_same(shared_data):
     pages = real_pages(shared_data, 120_000)
     assert len(pages) >= 5
     for page in pages:
@@ -52,14 +52,14 @@ def test_small_real_pages_simplify_to_the_same(shared_data: Path) -> None:
 
 
 @pytest.mark.slow
-def test_all_real_pages_simplify_to_the_same(shared_data: Path) -> None:
+def test_all_real_pages_simplify_to_the_same(shared_data):
     pages = real_pages(shared_data, 5_000_000)
     assert len(pages) > 50
     for page in pages:
         assert rebuilt(page) == simplify(page).html
 
 
-def test_the_mark_changes_nothing(shared_data: Path) -> None:
+def test_the_mark_changes_nothing(shared_data):
     draw = Random(0)
     marked = 0
     for page in real_pages(shared_data, 120_000):
@@ -74,7 +74,7 @@ def test_the_mark_changes_nothing(shared_data: Path) -> None:
     assert marked > 10
 
 
-def test_a_page_cannot_forge_the_mark() -> None:
+def test_a_page_cannot_forge_the_mark():
     tree = recorded(f"<a class='{MARK}' href='/a'>A</a><a id='b' href='/b'>B</a>")
     acted_on = next(node for node in tree.nodes.values() if node.attributes.get("id") == "b")
     assert acted_page(write_page(tree, acted_on)).name == "b"
@@ -93,11 +93,11 @@ def test_a_page_cannot_forge_the_mark() -> None:
         "<x-card><slot></slot>Own</x-card><template><p>never</p></template><noscript><p>never</p></noscript>",
     ],
 )
-def test_odd_pages_simplify_to_the_same(page: str) -> None:
+def test_odd_pages_simplify_to_the_same(page):
     assert rebuilt(page) == simplify(page).html
 
 
-def test_names_of_tags_and_attributes_that_are_none_break_nothing() -> None:
+def test_names_of_tags_and_attributes_that_are_none_break_nothing():
     bad = {"type": 2, "tagName": "p><script", "attributes": {'a"><b': "1", "on click": "2", "ok": '">'}, "id": 9}
     child = {"type": 3, "id": 10, "textContent": "</p><script>alert(1)</script>"}
     document = {"type": 0, "id": 1, "childNodes": [{**bad, "childNodes": [child]}]}
@@ -105,14 +105,14 @@ def test_names_of_tags_and_attributes_that_are_none_break_nothing() -> None:
     assert written == '<!DOCTYPE html><div ok="&quot;&gt;">&lt;/p&gt;&lt;script&gt;alert(1)&lt;/script&gt;</div>'
 
 
-def test_style_rules_hold_for_the_width_of_the_window() -> None:
+def test_style_rules_hold_for_the_width_of_the_window():
     page = "<style>@media (max-width: 700px) {.wide {display: none}} @media (min-width: 701px) {.thin {display: none}}"
     page += "</style><p class='wide'>Wide</p><p class='thin'>Thin</p>"
     seen = [rebuilt(page, Viewport(width, 800)) for width in (390, 1920)]
     assert [("Wide" in text, "Thin" in text) for text in seen] == [(False, True), (True, False)]
 
 
-def test_a_sheet_that_the_recorder_read_hides_what_it_hides() -> None:
+def test_a_sheet_that_the_recorder_read_hides_what_it_hides():
     tree = recorded("<link id='l' rel='stylesheet' href='/s.css'><p class='h'>Hidden</p><p>Shown</p>")
     link = next(node for node in tree.nodes.values() if node.tagName == "link")
     assert "Hidden" in simplify(write_page(tree)).html
@@ -121,7 +121,7 @@ def test_a_sheet_that_the_recorder_read_hides_what_it_hides() -> None:
 
 
 @pytest.mark.parametrize("hiding", ["hidden", "style='display: none'", "class='h'"])
-def test_radio_buttons_with_labels_are_shown_and_others_not(hiding: str) -> None:
+def test_radio_buttons_with_labels_are_shown_and_others_not(hiding):
     page = f"""<style>.h {{display: none}}</style><label for="a">Red</label><input id="a" type="radio" {hiding}>
         <label><input type="radio" {hiding}>Blue</label><input type="radio" aria-label="Trap" {hiding}>"""
     names = [element.name for element in simplify(write_page(recorded(page))).elements]

@@ -45,14 +45,12 @@ def imported(path: Path, folder: Path, **options: Any) -> SessionStore:
     return SessionStore.open(folder / "store")
 
 
-def test_all_recordings_are_in_the_tables_above(shared_data: Path) -> None:
+def test_all_recordings_are_in_the_tables_above(shared_data):
     assert {path.name for path in (shared_data / "rrweb" / "recordings").iterdir()} == {*IMPORTED, *REFUSED}
 
 
 @pytest.mark.parametrize("name", IMPORTED)
-def test_a_recording_becomes_sessions_whose_targets_stand_on_their_pages(
-    shared_data: Path, tmp_path: Path, name: str
-) -> None:
+def test_a_recording_becomes_sessions_whose_targets_stand_on_their_pages(shared_data, tmp_path, name):
     store = imported(shared_data / "rrweb" / "recordings" / name, tmp_path)
     steps, left_out = IMPORTED[name]
     assert [len(session.steps) for session in store.sessions()] == steps
@@ -60,17 +58,17 @@ def test_a_recording_becomes_sessions_whose_targets_stand_on_their_pages(
     assert store.manifest.rejected == 0
     for session in store.sessions():
         for step in session.steps:
-            assert f'name="{step.action.name}"' in step.page  # type: ignore[union-attr]
+            assert f'name="{step.action.name}"' in step.page
     assert audit_store(store)
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_another_is_refused_with_the_reason(shared_data: Path, tmp_path: Path, name: str) -> None:
+def test_another_is_refused_with_the_reason(shared_data, tmp_path, name):
     with pytest.raises(ImportFailed, match=f"no session could be imported: {name}.*{REFUSED[name]}"):
         imported(shared_data / "rrweb" / "recordings" / name, tmp_path)
 
 
-def test_clicks_and_texts_are_those_of_the_recording(shared_data: Path, tmp_path: Path) -> None:
+def test_clicks_and_texts_are_those_of_the_recording(shared_data, tmp_path):
     recordings = shared_data / "rrweb" / "recordings"
     (shop,) = imported(recordings / "shopify_dev_store.array.json", tmp_path / "shop").sessions()
     assert shop.steps[0].action == Click(name="dev_hoang_nx.header.nav.catalog")
@@ -85,7 +83,7 @@ def test_clicks_and_texts_are_those_of_the_recording(shared_data: Path, tmp_path
     assert texts[:4] == ["form yay", "another form yay", "woohoo 2 forms", "yayyy 2 forms"]
 
 
-def test_a_whole_folder_is_imported_and_what_is_refused_is_listed(shared_data: Path, tmp_path: Path) -> None:
+def test_a_whole_folder_is_imported_and_what_is_refused_is_listed(shared_data, tmp_path):
     store = imported(shared_data / "rrweb" / "recordings", tmp_path)
     told = {where.partition(":")[0]: reason for where, reason in read_rejected(store.path).items()}
     damaged = "posthog_settings_damaged.window_id_data"
@@ -118,7 +116,7 @@ EVENTS: dict[str, list[tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-def test_the_event_lists_of_rrweb_s_tests_are_imported_or_refused(shared_data: Path, tmp_path: Path) -> None:
+def test_the_event_lists_of_rrweb_s_tests_are_imported_or_refused(shared_data, tmp_path):
     found: dict[str, list[tuple[str, ...]]] = {}
     for path in sorted((shared_data / "rrweb" / "events").glob("*.json")):
         try:

@@ -59,15 +59,15 @@ def actions(store: SessionStore) -> list[Action]:
     return [step.action for step in session.steps]
 
 
-def test_as_rrweb_records_when_nothing_is_said(tmp_path: Path) -> None:
+def test_as_rrweb_records_when_nothing_is_said(tmp_path):
     assert actions(visit("plain", tmp_path)) == MADE
 
 
-def test_where_rrweb_tells_what_a_user_triggered_choices_by_script_are_none(tmp_path: Path) -> None:
+def test_where_rrweb_tells_what_a_user_triggered_choices_by_script_are_none(tmp_path):
     assert actions(visit("user", tmp_path)) == [action for action in MADE if action != Click(name="size.three_litres")]
 
 
-def test_masked_texts_are_unknown_but_for_those_that_an_address_tells(tmp_path: Path) -> None:
+def test_masked_texts_are_unknown_but_for_those_that_an_address_tells(tmp_path):
     known = ("header.search.search",)
     masked = [
         typed(action.name, action.text if action.name in known else "", submitted=action.submitted)
@@ -82,7 +82,7 @@ def test_masked_texts_are_unknown_but_for_those_that_an_address_tells(tmp_path: 
 
 
 @pytest.mark.parametrize("kind", ["user", "mask"])
-def test_pages_and_addresses_are_those_of_the_press(tmp_path: Path, kind: str) -> None:
+def test_pages_and_addresses_are_those_of_the_press(tmp_path, kind):
     (session,) = visit(kind, tmp_path).sessions()
     steps = {getattr(step.action, "name", ""): step for step in reversed(session.steps)}
     assert "Press me" in steps["add_to_cart"].page  # the press takes that away

@@ -18,13 +18,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]  # Ray's 
 
 
 @pytest.fixture(autouse=True)
-def source_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+def source_tree(monkeypatch) -> None:
     """Ray's processes import the packages of this tree."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[4]))
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path) -> Path:
     """A log of several batches, as they are read by default."""
     path = tmp_path / "log.jsonl"
     page = "<p>a page of the shop</p>" * 4000
@@ -32,7 +32,7 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def test_ray_makes_the_same_files_as_processes(log: Path, tmp_path: Path) -> None:
+def test_ray_makes_the_same_files_as_processes(log, tmp_path):
     for engine in ("processes", "ray"):
         out = str(tmp_path / engine)
         assert main(["import", "jsonl", str(log), "--out", out, "--workers", "1", "--engine", engine]) == 0
@@ -41,7 +41,7 @@ def test_ray_makes_the_same_files_as_processes(log: Path, tmp_path: Path) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log.jsonl", "processes", "ray"]
 
 
-def test_an_error_in_a_part_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_in_a_part_is_told_in_one_line(tmp_path, capsys):
     folder = write_opera(tmp_path / "OPeRA", session_of("anna"))
     file = folder / "OPeRA_filtered/action/train-00000-of-00001.parquet"
     content = bytearray(file.read_bytes())
@@ -53,6 +53,6 @@ def test_an_error_in_a_part_is_told_in_one_line(tmp_path: Path, capsys: pytest.C
     assert "is damaged" in told[0]
 
 
-def test_a_process_of_ray_that_is_killed_is_replaced(tmp_path: Path) -> None:
+def test_a_process_of_ray_that_is_killed_is_replaced(tmp_path):
     run_import(Deadly(tmp_path), tmp_path / "store", engine="ray")
     assert SessionStore.open(tmp_path / "store").session_ids() == [f"session-{i:04}" for i in range(6)]

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.long
 
 
 @pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def log(tmp_path, monkeypatch) -> Path:
     """60 sessions that are read in many batches, with a broken line and a doubled id."""
     monkeypatch.setattr(JsonlImporter, "batch_size", 2000)
     lines = [msgspec.json.encode(make_session(i)) for i in range(60)]
@@ -36,7 +36,7 @@ def files(store: Path) -> dict[str, bytes]:
     return {str(path.relative_to(store)): path.read_bytes() for path in sorted(store.rglob("*")) if path.is_file()}
 
 
-def test_any_number_of_processes_makes_the_same_files(log: Path, tmp_path: Path) -> None:
+def test_any_number_of_processes_makes_the_same_files(log, tmp_path):
     done: list[int] = []
     run_import(JsonlImporter(log), tmp_path / "one", workers=1, on_progress=done.append)
     assert sum(done) == log.stat().st_size
@@ -49,7 +49,7 @@ def test_any_number_of_processes_makes_the_same_files(log: Path, tmp_path: Path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log.jsonl", "one", "two"]
 
 
-def test_sessions_without_an_official_split_are_rejected(log: Path, tmp_path: Path) -> None:
+def test_sessions_without_an_official_split_are_rejected(log, tmp_path):
     with pytest.raises(ImportFailed, match="session-0000: session 'session-0000' names no official split"):
         run_import(JsonlImporter(log), tmp_path / "store", splits=SplitPlan(by="official"))
     assert [path.name for path in tmp_path.iterdir()] == ["log.jsonl"]
@@ -61,7 +61,7 @@ class Small(Importer):
     def read(self, source: Path, options: NoOptions) -> Iterator[Any]:
         for number, word in enumerate(source.read_text().split()):
             good = make_session(number)
-            wrong_name = msgspec.structs.replace(good.steps[0], action=Click(name=5))  # type: ignore[arg-type]
+            wrong_name = msgspec.structs.replace(good.steps[0], action=Click(name=5))
             yield {
                 "visit": good,
                 "scroll": LeftOut(action_type=word),
@@ -71,7 +71,7 @@ class Small(Importer):
             }.get(word) or Rejected(where=f"word {number}", reason=word)
 
 
-def test_read_alone_makes_an_importer_and_what_it_yields_is_checked(tmp_path: Path) -> None:
+def test_read_alone_makes_an_importer_and_what_it_yields_is_checked(tmp_path):
     (tmp_path / "words").write_text("visit scroll visit odd scroll number click dict")
     run_import(Small(tmp_path / "words"), tmp_path / "store", workers=None)
     store = SessionStore.open(tmp_path / "store")
@@ -100,16 +100,14 @@ class Deadly(Importer):
         yield make_session(source)
 
 
-def test_a_killed_worker_ends_the_import_and_its_file_is_named(tmp_path: Path) -> None:
+def test_a_killed_worker_ends_the_import_and_its_file_is_named(tmp_path):
     with pytest.raises(ImportFailed, match="'part-1'"):
         run_import(Deadly(tmp_path), tmp_path / "store", workers=2)
     assert [path.name for path in tmp_path.iterdir()] == ["marker"]
 
 
 @pytest.mark.parametrize(("starting_s", "starts"), [(60.0, False), (0.0, True)])
-def test_processes_are_started_for_what_takes_longer_than_that(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, starting_s: float, starts: bool
-) -> None:
+def test_processes_are_started_for_what_takes_longer_than_that(tmp_path, monkeypatch, starting_s, starts):
     monkeypatch.setattr("replay_sessions.importers.running.engines.STARTING_S", starting_s)
     monkeypatch.setattr("replay_sessions.importers.running.engines.os.cpu_count", lambda: 2)
     run_import(Processes(tmp_path), tmp_path / "store", workers=None)

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -27,7 +26,7 @@ def _ctrl_c_is_heard() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("number", "workers"), [pytest.param(signal.SIGINT, 2, marks=pytest.mark.slow), (signal.SIGTERM, 1)]
 )
-def test_a_stopped_import_leaves_nothing(tmp_path: Path, number: signal.Signals, workers: int) -> None:
+def test_a_stopped_import_leaves_nothing(tmp_path, number, workers):
     log = tmp_path / "log.jsonl"
     page = "<p>a page of the shop</p>" * 2000
     sessions = [msgspec.json.encode(make_session(i, page=page, steps=8)) + b"\n" for i in range(100)]

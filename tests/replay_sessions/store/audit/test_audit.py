@@ -1,5 +1,4 @@
 from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -34,7 +33,7 @@ def codes(report: AuditReport) -> list[str]:
     return [finding.code for finding in report.faults]
 
 
-def test_a_sound_store_has_no_faults(make_store: MakeStore) -> None:
+def test_a_sound_store_has_no_faults(make_store):
     report = audit_store(make_store([walk(i) for i in range(40)]))
     assert codes(report) == []
     assert report.warnings == ()
@@ -42,21 +41,18 @@ def test_a_sound_store_has_no_faults(make_store: MakeStore) -> None:
         ("click", 120, 120),
         ("type_and_submit", 80, 80),
     }
-    assert report.session_steps is not None
     assert (report.session_steps.median, report.steps) == (5, 200)
 
 
 @pytest.mark.parametrize(("shift", "offset", "where"), [(1, "-1", "one step earlier"), (-1, "+1", "one step later")])
-def test_shifted_pages_are_found_and_the_offset_named(
-    make_store: MakeStore, shift: int, offset: str, where: str
-) -> None:
+def test_shifted_pages_are_found_and_the_offset_named(make_store, shift, offset, where):
     report = audit_store(make_store([walk(i, shift=shift) for i in range(40)]))
     assert set(codes(report)) == {"ungrounded", "shifted"}
     message = next(finding.message for finding in report.faults if finding.code == "shifted")
     assert f"offset {offset}: 100% of targets stand on the page {where}, 0% on their own" in message
 
 
-def test_grounding_is_told_per_action_type(make_store: MakeStore) -> None:
+def test_grounding_is_told_per_action_type(make_store):
     lost = [
         msgspec.structs.replace(step, action=Click(name="nowhere")) if isinstance(step.action, Click) else step
         for step in walk(0).steps
@@ -68,7 +64,7 @@ def test_grounding_is_told_per_action_type(make_store: MakeStore) -> None:
     assert report.faults[0].sessions == ("walk-0",)
 
 
-def test_few_clicks_without_a_word_may_coincide(make_store: MakeStore) -> None:
+def test_few_clicks_without_a_word_may_coincide(make_store):
     def wordless(number: int) -> Session:
         steps = tuple(msgspec.structs.replace(step, rationale=None) for step in walk(0).steps)
         clicks = tuple(step for step in steps if isinstance(step.action, Click))
@@ -77,7 +73,7 @@ def test_few_clicks_without_a_word_may_coincide(make_store: MakeStore) -> None:
     assert codes(audit_store(make_store([wordless(0), wordless(1)]))) == []
 
 
-def test_near_repetitions_across_splits_are_found(make_store: MakeStore) -> None:
+def test_near_repetitions_across_splits_are_found(make_store):
     by_session = SplitPlan(by="session")
     store = make_store([walk(i) for i in range(40)], "plain", by_session)
     in_train = store.session(store.session_ids("train")[0])
@@ -95,7 +91,7 @@ def last(session: Session, number: int) -> Step:
     return msgspec.structs.replace(session.steps[-1], action=Click(name=f"something.else.{number}"))
 
 
-def test_users_in_several_splits_are_a_fault_only_when_users_were_to_be_split(make_store: MakeStore) -> None:
+def test_users_in_several_splits_are_a_fault_only_when_users_were_to_be_split(make_store):
     sessions = [walk(i, user_id=f"user-{i % 5}") for i in range(40)]
     by_session = audit_store(make_store(sessions, "by_session", SplitPlan(by="session")))
     assert codes(by_session) == []
@@ -104,7 +100,7 @@ def test_users_in_several_splits_are_a_fault_only_when_users_were_to_be_split(ma
     assert [finding.code for finding in (*by_user.faults, *by_user.warnings)] == ["empty_split"]
 
 
-def test_doubtful_steps_and_long_pages_are_warned_of(make_store: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doubtful_steps_and_long_pages_are_warned_of(make_store, monkeypatch):
     store = make_store(
         [
             walk(0, steps=(Step(page=page(0), action=Terminate()), *walk(0).steps)),
@@ -130,7 +126,7 @@ def test_doubtful_steps_and_long_pages_are_warned_of(make_store: MakeStore, monk
     assert "no session is in" in told
 
 
-def test_private_data_is_counted_by_kind_and_never_printed(make_store: MakeStore) -> None:
+def test_private_data_is_counted_by_kind_and_never_printed(make_store):
     address = "<p>Write to maria.lindqvist@example.org</p>"
     store = make_store([walk(i, steps=(Step(page=page(i * 100) + address, action=Terminate()),)) for i in range(20)])
     found = next(w for w in audit_store(store).warnings if w.code == "private_data")
@@ -142,9 +138,7 @@ def test_private_data_is_counted_by_kind_and_never_printed(make_store: MakeStore
     assert all(w.code != "private_data" for w in audit_store(store, private_pages=0).warnings)
 
 
-def test_another_stores_shard_of_the_same_ids_is_found(
-    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_stores_shard_of_the_same_ids_is_found(make_store, monkeypatch, capsys):
     """Same ids, same lengths, same size: only what it holds is another."""
     monkeypatch.setattr("replay_sessions.store.writer._SHARD_SESSIONS", 10)
     mine = make_store([walk(i) for i in range(30)])
@@ -169,7 +163,7 @@ def pretend_size(store: SessionStore, number: int, size: int) -> None:
     (store.path / "manifest.json").write_bytes(msgspec.json.encode(manifest))
 
 
-def test_unreadable_sessions_are_counted_and_the_others_still_checked(make_store: MakeStore) -> None:
+def test_unreadable_sessions_are_counted_and_the_others_still_checked(make_store):
     store = make_store([walk(i) for i in range(20)])
     shard = store.path / store.manifest.shards[0].file
     content = bytearray(shard.read_bytes())
@@ -181,7 +175,7 @@ def test_unreadable_sessions_are_counted_and_the_others_still_checked(make_store
     assert sum(row.targets for row in report.grounding) == (20 - len(report.faults[0].sessions)) * 5
 
 
-def test_exit_code_and_json(make_store: MakeStore, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exit_code_and_json(make_store, capsys):
     sound = make_store([walk(i) for i in range(40)], "sound").path
     shifted = make_store([walk(i, shift=1) for i in range(40)], "shifted").path
     assert main(["check", str(sound)]) == 0
@@ -198,19 +192,19 @@ def test_exit_code_and_json(make_store: MakeStore, capsys: pytest.CaptureFixture
     [("miniwob_human/sessions.jsonl.gz", []), ("autowebbench/sessions.jsonl", ["doubtful_steps", "over_context"]),
      ("webshop_react/sessions.jsonl", ["doubtful_steps"])],
 )  # fmt: skip
-def test_real_logs_pass(shared_data: Path, tmp_path: Path, file: str, warnings: list[str]) -> None:
+def test_real_logs_pass(shared_data, tmp_path, file, warnings):
     assert main(["import", "jsonl", str(shared_data / file), "--out", str(tmp_path / "store")]) == 0
     assert main(["check", str(tmp_path / "store")]) == 0
     report = audit_store(SessionStore.open(tmp_path / "store"))
     assert [warning.code for warning in report.warnings if warning.code != "private_data"] == warnings
 
 
-def test_a_count_below_0_is_told(make_store: MakeStore, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_count_below_0_is_told(make_store, capsys):
     assert main(["check", str(make_store([walk(1)]).path), "--private", "-1"]) == 2
     assert "--private is -1, and at least 0 was expected" in capsys.readouterr().err
 
 
-def test_private_data_is_found_in_every_field(make_store: MakeStore) -> None:
+def test_private_data_is_found_in_every_field(make_store):
     session = walk(0)
     step = msgspec.structs.replace(
         session.steps[0],
@@ -245,25 +239,22 @@ def by_number(make_store: MakeStore, train: list[str], test: list[str], inferred
     return audit_store(make_store(official, splits=SplitPlan(by="official")))
 
 
-def test_the_auc_of_stops_by_step_number(make_store: MakeStore) -> None:
+def test_the_auc_of_stops_by_step_number(make_store):
     # Train: at number 1 always b, at number 2 mostly the end.
     report = by_number(make_store, ["abb.", "ab.", "ab.", "ab.", "ab.", "ab."], ["ab.", "aa.", "ab.", "aba."])
     # Shares of ends: (0+s)/7 at 1, (5+s)/7 at 2, (1+s)/2 at 3 with s = 6/13; stops at 2, 2, 2, 3; others 1, 1, 1, 1, 2.
     assert report.stop_auc == pytest.approx((3 * (4 + 0.5) + 1 * 4) / 20)
-    assert report.session_steps is not None
     assert (report.session_steps.least, report.session_steps.p10, report.session_steps.most) == (3, 3, 4)
 
 
 @pytest.mark.parametrize(("inferred", "has_auc"), [("", True), ("1", False)])  # all other steps are stops
-def test_inferred_steps_do_not_count_in_the_auc(make_store: MakeStore, inferred: str, has_auc: bool) -> None:
+def test_inferred_steps_do_not_count_in_the_auc(make_store, inferred, has_auc):
     report = by_number(make_store, ["a.", "aa."] * 4, ["a.", "aa."], inferred=inferred)
     assert (report.stop_auc is not None) == has_auc
 
 
 @pytest.mark.parametrize(("lengths", "is_warned"), [((5, 5), True), ((2, 9), False)])
-def test_visits_picked_by_length_are_warned_of(
-    make_store: MakeStore, lengths: tuple[int, int], is_warned: bool
-) -> None:
+def test_visits_picked_by_length_are_warned_of(make_store, lengths, is_warned):
     low, high = lengths
     names = ["a" * (low + number % (high - low + 1)) + "." for number in range(160)]
     report = by_number(make_store, names[:80], names[80:])

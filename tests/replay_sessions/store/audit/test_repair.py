@@ -1,7 +1,5 @@
 from collections.abc import Callable
 
-import pytest
-
 from replay_sessions import SessionStore, StoreWriter
 from replay_sessions.__main__ import main
 from replay_sessions.store.audit.repair import open_alone
@@ -12,9 +10,7 @@ from tests.stores import read_rejected
 MakeStore = Callable[..., SessionStore]
 
 
-def test_sessions_at_fault_are_rejected_and_the_rest_is_kept(
-    make_store: MakeStore, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sessions_at_fault_are_rejected_and_the_rest_is_kept(make_store, capsys):
     lost = [walk(i, shift=7) for i in range(100, 140)]
     copy = walk(3, session_id="copy")
     store = make_store([*(walk(i) for i in range(60)), *lost, copy], splits=SplitPlan(by="session"))
@@ -31,14 +27,14 @@ def test_sessions_at_fault_are_rejected_and_the_rest_is_kept(
     assert SessionStore.open(store.path).fingerprint == repaired.fingerprint
 
 
-def test_shifted_pages_cannot_be_repaired(make_store: MakeStore, capsys: pytest.CaptureFixture[str]) -> None:
+def test_shifted_pages_cannot_be_repaired(make_store, capsys):
     store = make_store([walk(i, shift=1) for i in range(40)])
     assert main(["check", str(store.path), "--repair"]) == 2
     assert "cannot be repaired by leaving sessions out: pages look shifted" in capsys.readouterr().err
     assert SessionStore.open(store.path).fingerprint == store.fingerprint
 
 
-def test_a_repaired_store_lists_what_was_rejected_before(make_store: MakeStore) -> None:
+def test_a_repaired_store_lists_what_was_rejected_before(make_store):
     path = make_store([walk(i) for i in range(20)]).path
     with StoreWriter(path, source="test", options={"seed": "3"}, overwrite=True) as writer:
         for i in range(20):
@@ -52,7 +48,7 @@ def test_a_repaired_store_lists_what_was_rejected_before(make_store: MakeStore) 
     assert read_rejected(path) == {"log:17": "no page", "copy": "repeats another session exactly"}
 
 
-def test_a_store_is_rewritten_by_one_process_at_a_time(make_store: MakeStore) -> None:
+def test_a_store_is_rewritten_by_one_process_at_a_time(make_store):
     path = make_store([*(walk(i) for i in range(20)), walk(3, session_id="copy")]).path
     with open_alone(path):
         assert main(["check", str(path), "--repair"]) == 2

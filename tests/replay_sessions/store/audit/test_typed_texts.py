@@ -13,7 +13,7 @@ PAGE = '<input name="q" value="{}"><p>Results</p>'
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path) -> Path:
     """Five users type `Red kettle`, in one way or another, and one of them a text that nobody else typed."""
     lines = []
     for number in range(5):
@@ -31,7 +31,7 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "log.jsonl"
 
 
-def test_check_and_export_say_how_many_texts_few_users_typed(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_and_export_say_how_many_texts_few_users_typed(log, capsys):
     store = log.parent / "store"
     assert main(["import", "jsonl", str(log), "--out", str(store)]) == 0
     report = audit_store(SessionStore.open(store))
@@ -44,7 +44,7 @@ def test_check_and_export_say_how_many_texts_few_users_typed(log: Path, capsys: 
     assert all("1 of 2 distinct ones are of fewer than 5 users" in line for line in lines)
 
 
-def test_rare_texts_are_blanked_in_actions_addresses_and_fields(log: Path) -> None:
+def test_rare_texts_are_blanked_in_actions_addresses_and_fields(log):
     store = log.parent / "store"
     assert main(["import", "jsonl", str(log), "--out", str(store), "--rare-texts", "5"]) == 0
     common, rare = SessionStore.open(store).session("s4").steps
@@ -58,6 +58,6 @@ def test_rare_texts_are_blanked_in_actions_addresses_and_fields(log: Path) -> No
     assert main(["check", str(store)]) in (0, 1)
 
 
-def test_fewer_than_two_users_is_refused(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fewer_than_two_users_is_refused(log, capsys):
     assert main(["import", "jsonl", str(log), "--out", str(log.parent / "s"), "--rare-texts", "1"]) == 2
     assert "--rare-texts is 1" in capsys.readouterr().err
