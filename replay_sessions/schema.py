@@ -178,6 +178,7 @@ class Session(Record, frozen=True, kw_only=True):
     """One shopper's visit.
 
     Attributes:
+        other_ids: Further ids that the log has for the user, such as the browser's of a customer.
         goal: What the shopper wants to do, if the log has it.
         source: Name of the importer or generator that wrote the session.
         official_split: The split that the publisher of the data put the session in, if any.
@@ -187,6 +188,7 @@ class Session(Record, frozen=True, kw_only=True):
     user_id: str
     steps: tuple[Step, ...]
     source: str
+    other_ids: tuple[str, ...] = ()
     persona: Persona | None = None
     goal: str | None = None
     official_split: Split | None = None
@@ -196,6 +198,11 @@ class Session(Record, frozen=True, kw_only=True):
             raise ValueError("a session needs a non-empty session_id and user_id")
         if not self.steps:
             raise ValueError(f"session {self.session_id!r} has no steps")
+
+    @property
+    def user_ids(self) -> tuple[str, ...]:
+        """All ids of the user."""
+        return self.user_id, *self.other_ids
 
     @property
     def page_characters(self) -> int:

@@ -3,7 +3,7 @@
   shop-r1 erase 9f3c27 recordings stores/mine
   shop-r1 erase 9f3c27 stores/mine --customers customers.csv
 
-ID is a user's or a session's. Folders of recordings lose the files of its
+ID is a user's, a customer's or a browser's, or a session's. Folders of recordings lose the files of its
 sessions, even while a collector writes there. Stores are rewritten without the
 sessions. Give all folders in one call, because the recordings tell which
 sessions are a user's. What would be erased is printed first, and more than one
@@ -136,7 +136,7 @@ def _find_rows(store: SessionStore, wanted: str, sessions: Collection[str]) -> l
     return [
         row
         for row in store.index()
-        if row.user_id == wanted or {row.session_id, without_number(row.session_id)} & set(sessions)
+        if wanted in row.user_ids or {row.session_id, without_number(row.session_id)} & set(sessions)
     ]
 
 
@@ -150,7 +150,7 @@ def _delete(paths: Iterable[Path]) -> None:
 def _erase_rows(store: SessionStore, rows: list[IndexRow], ids: Collection[str], customers: Customers) -> None:
     erased = dict.fromkeys((row.session_id for row in rows), "erased on request")
     forgotten = {*ids, *erased}
-    users = {user for user in (*ids, *(row.user_id for row in rows)) if user in customers.by_user}
+    users = {user for user in (*ids, *(name for row in rows for name in row.user_ids)) if user in customers.by_user}
     removers = [OwnValues(customers.by_user[user], None) for user in users]
 
     def change(session: Session) -> Session:

@@ -74,6 +74,7 @@ class CustomerRemoval:
         self._shared = SharedWords(self._table)
         self._removed: defaultdict[str, set[str]] = defaultdict(set)  # by value, the users whose sessions lost it
         self._users: set[str] = set()
+        self._listed_users: set[str] = set()  # in the table by any of their ids
         self._remaining = RemainingValues(rows)
 
     def apply(self, items: Iterator[Settled]) -> Iterator[Settled]:
@@ -120,7 +121,7 @@ class CustomerRemoval:
             held.append(item)
             if isinstance(item, Session):
                 addresses = (unquote(step.url) for step in item.steps if step.url)
-                self._shared.count(item.user_id, [*(step.page for step in item.steps), *addresses])
+                self._shared.count(item.user_ids, [*(step.page for step in item.steps), *addresses])
                 characters += sum(len(step.page) for step in item.steps)
             if characters > _HELD_CHARACTERS:
                 break
@@ -128,7 +129,9 @@ class CustomerRemoval:
 
     def _values(self, session: Session) -> OwnValues:
         self._users.add(session.user_id)
-        customer = self._customers.get(session.user_id, Customer())
+        ids = [name for name in session.user_ids if name in self._customers]
+        self._listed_users.update([session.user_id] if ids else ())
+        customer = self._table.customer_of(ids)
         if self._find_entities is not None:
             customer = replace(customer, forms=dict(customer.forms))
             for line in dict.fromkeys(line for step in session.steps for line in lines_of(step.page)):
@@ -165,8 +168,8 @@ class CustomerRemoval:
     def report(self) -> Iterator[str]:
         """Yields lines about what was removed, what a search of the store found, and what stays by a rule."""
         if self._rows:
-            known_users, leaks = len(self._users & self._customers.keys()), len(self._remaining.leaks)
-            yield f"customers: {known_users:,} of {len(self._users):,} users are in the table"
+            leaks = len(self._remaining.leaks)
+            yield f"customers: {len(self._listed_users):,} of {len(self._users):,} users are in the table"
             advice = ": so it is not called `customers`, unless you --allow-found" if leaks else ""
             yield f"values of the table that are still in the store: {leaks:,}{advice}"
         for value, place in self._remaining.leaks[:_LISTED]:

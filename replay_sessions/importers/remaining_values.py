@@ -34,7 +34,7 @@ _PHONE = re.compile(r"phone|mobile|tel", re.IGNORECASE)
 _PRIVATE = re.compile(r"name|mail|phone|mobile|tel|addr|street|city|zip|post|plz|birth|dob|iban|card", re.IGNORECASE)
 _PARTICLES = frozenset(("das", "del", "den", "der", "dos", "van", "von"))
 _DATE = re.compile(r"(\d{4})\D(\d\d?)\D(\d\d?)(?!\d)")
-_IDS = ("session_id", "user_id")
+_IDS = ("session_id", "user_id", "other_ids")
 _IN_IDS = "ids"
 _LEAST_LETTERS, _LEAST_CHARACTERS, _PHONE_DIGITS = 3, 5, 7
 _SPELLED = {"ø": "o", "ł": "l", "đ": "d", "ı": "i", "_": " "}
@@ -167,12 +167,12 @@ class RemainingValues:
                 self.leaks.append(item)
 
     def _search_session(self, session: Session) -> Iterator[Remaining]:
-        values = self._values.get(session.user_id)
+        values = [value for name in session.user_ids for value in self._values.get(name, ())]
         if not values:
             return
         fields = list(_fields_of(msgspec.to_builtins(session)))
         text = _plain("\n".join(text for _, text in fields))
-        ids = _plain(f"{session.session_id} {session.user_id}")
+        ids = _plain(" ".join((session.session_id, *session.user_ids)))
         for value in values:
             if value.is_in(ids):
                 yield Remaining(value, _IN_IDS)
@@ -206,7 +206,7 @@ class RemainingValues:
                 word for word in words if _NO_BLANKS.match(word) and word in text
             }
             here |= {value.plain for value in phones if value.is_in(text)}
-            for word in here - own.get(session.user_id, set()):
+            for word in here.difference(*(own.get(name, ()) for name in session.user_ids)):
                 users_with[word].add(session.user_id)
         return users_with
 

@@ -139,6 +139,7 @@ def _session(rows: list[Row], steps: list[Step], source: str, persona: Persona |
     return Session(
         session_id=session_id,
         user_id=_first(rows, "user_id") or session_id,
+        other_ids=tuple(_first(rows, "other_ids") or ()),
         persona=Persona(text=text) if text else persona,
         goal=_first(rows, "goal"),
         official_split=split,

@@ -212,6 +212,15 @@ class Customers:
         for kind, value in (*kinds, ("name", full_name)):
             self.by_user[user_id].add(kind, value)
 
+    def customer_of(self, ids: Iterable[str]) -> Customer:
+        """Returns the values of a person with several ids."""
+        customers = [self.by_user[name] for name in ids if name in self.by_user]
+        return Customer(
+            forms={form: kind for customer in customers for form, kind in customer.forms.items()},
+            doubtful={form for customer in customers for form in customer.doubtful},
+            phones={phone for customer in customers for phone in customer.phones},
+        )
+
     @cached_property
     def words(self) -> dict[str, set[str]]:
         """The words of all forms, with the users who have them."""

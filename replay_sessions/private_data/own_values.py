@@ -8,7 +8,7 @@ import html
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from urllib.parse import unquote
 
 from replay_sessions.private_data.customers import (
@@ -50,17 +50,21 @@ class SharedWords:
     """Counts how many users' pages contain each customer's words, and the lines that differ only by such words."""
 
     def __init__(self, customers: Customers) -> None:
-        self._customers = customers.by_user
+        self._customers = customers
         self._unspaced_words = customers.unspaced_words
         self._words = customers.words.keys() | {
-            number for customer in self._customers.values() for number in customer.phones
+            number for customer in customers.by_user.values() for number in customer.phones
         }
         self._users: defaultdict[str, set[str]] = defaultdict(set)
         self._lines: defaultdict[str, set[str]] = defaultdict(set)
 
-    def count(self, user_id: str, pages: Iterable[str]) -> None:
-        """Counts the words and phone numbers on the pages of a user, markup included, except the user's own."""
-        customer = self._customers.get(user_id, Customer())
+    def count(self, user_ids: Sequence[str], pages: Iterable[str]) -> None:
+        """Counts the words and phone numbers on the pages of a user, markup included, except the user's own.
+
+        Args:
+            user_ids: The ids of the user, by the first of which users are counted.
+        """
+        user_id, customer = user_ids[0], self._customers.customer_of(user_ids)
         pattern = pattern_of(customer.forms)
         folded_pages = [fold(html.unescape(page)) for page in pages]
         words = {word for page in folded_pages for word in WORD.findall(page)}

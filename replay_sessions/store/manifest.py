@@ -131,6 +131,7 @@ class IndexRow(msgspec.Struct, frozen=True):
 
     Attributes:
         inferred: Indices of the steps that the import inferred, counted from 0.
+        other_ids: Further ids of the user (Session.other_ids).
     """
 
     session_id: str
@@ -142,6 +143,12 @@ class IndexRow(msgspec.Struct, frozen=True):
     row_group: int
     digest: bytes
     inferred: tuple[int, ...] = ()
+    other_ids: tuple[str, ...] = ()
+
+    @property
+    def user_ids(self) -> tuple[str, ...]:
+        """All ids of the user."""
+        return self.user_id, *self.other_ids
 
 
 def format_counts(counts: Mapping[str, int] | Mapping[Split, int]) -> str:

@@ -234,8 +234,8 @@ class SessionStore:
         sessions = self._shard(rows[0].shard).read([row.row_group for row in rows])
         for row, (session, digest) in zip(rows, sessions, strict=True):
             inferred = tuple(index for index, step in enumerate(session.steps) if step.is_inferred)
-            of_file = (session.session_id, session.user_id, len(session.steps), inferred)
-            if of_file != (row.session_id, row.user_id, row.steps, row.inferred):
+            of_file = (session.session_id, session.user_id, session.other_ids, len(session.steps), inferred)
+            if of_file != (row.session_id, row.user_id, row.other_ids, row.steps, row.inferred):
                 raise BadSession(
                     f"store '{self.path}': where the index has session {row.session_id!r} with {row.steps} steps, "
                     f"{len(row.inferred)} of them inferred, the file holds {session.session_id!r} with "

@@ -206,6 +206,7 @@ def _index_row(session: Session, plan: SplitPlan) -> IndexRow:
             row_group=-1,
             digest=compute_session_digest(session),
             inferred=tuple(index for index, step in enumerate(session.steps) if step.is_inferred),
+            other_ids=session.other_ids,
         )
     except UnicodeEncodeError as error:
         raise BadSession(f"session {session.session_id!r} holds text that is no Unicode ({error.reason})") from error

@@ -1,4 +1,5 @@
-"""Converts the records of a log to rows of events by a mapping. An event needs a session id and a type.
+"""Converts the records of a log to rows of events by a mapping. An event needs a type, and a session id or else a user
+and a time.
 
 Empty cells, "(not set)" and the like are missing values; then the next path of the field is read. If an optional field
 cannot be read, it is counted, and the event is kept without it.
@@ -19,6 +20,7 @@ import msgspec
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.foundation.times import iso_time, seconds
 from replay_sessions.importers.events.mapping import LISTS, VIEWS, Event, EventMapping, Kind, Offer
+from replay_sessions.importers.events.people import BROWSERS, is_person
 from replay_sessions.importers.events.prices import format_price, parse_price
 from replay_sessions.importers.importer import reason_of
 from replay_sessions.importers.mapped.record_paths import (
@@ -91,9 +93,13 @@ class EventReader:
             time = None
         keys = [_sort_key(event, path) for path in fields.order]
         events = list(self._events(worded))
+        session = self._mapping.session
+        ids = {name: _text_at(about, getattr(session, name)) for name in ("session_id", "user_id", "customer_id")}
+        if not ids["session_id"] and (time is None or not (ids["user_id"] or is_person(ids["customer_id"]))):
+            raise BadSession(f"field {session.session_id!r} is empty")
         row = {
-            "session_id": _filled_at(about, self._mapping.session.session_id),
-            "user_id": _text_at(about, self._mapping.session.user_id),
+            **ids,
+            BROWSERS: None,
             "events": msgspec.json.encode(events).decode(),
             "timestamp": iso_time(time),
             ORDER: " ".join(map(str, keys)),
@@ -101,7 +107,7 @@ class EventReader:
         }
         if self.unfilled:
             prices = [offer.price for each in events for offer in each.offers]
-            values = (row["user_id"], time, any(map(isfinite, keys)), events[0].path, prices, any(prices))
+            values = (ids["user_id"], time, any(map(isfinite, keys)), events[0].path, prices, any(prices))
             self.unfilled.difference_update(compress(_NOTABLE, values))
         return row
 

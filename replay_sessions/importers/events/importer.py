@@ -11,11 +11,10 @@ all actions of the log. Pages are written part by part.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
-from functools import cached_property, lru_cache
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import replace
 
 from replay_sessions.foundation.config_errors import toml_names
@@ -24,8 +23,9 @@ from replay_sessions.foundation.help_text import format_choices
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.times import in_time_order, seconds
 from replay_sessions.importers.events.event_reader import DIGEST, ORDER, EventReader
-from replay_sessions.importers.events.mapping import MAPPINGS, Event, load_event_mapping
+from replay_sessions.importers.events.mapping import MAPPINGS, Event, decode_events, load_event_mapping
 from replay_sessions.importers.events.page_views import Entry
+from replay_sessions.importers.events.people import NO_VISIT, People, read_ids
 from replay_sessions.importers.events.screens import RenderedPages
 from replay_sessions.importers.events.shares import LogCounts
 from replay_sessions.importers.events.shop import build_shop
@@ -82,7 +82,9 @@ class EventsImporter(Importer):
         files = find_files(source, RECORD_ENDINGS, self.warnings)
         records = (record for file in files for record in read_records(file, self._mapping.delimiter))
         reader = EventReader(self._mapping)
-        self._table = build_table(records, source, reader.rows)
+        people = People(build_table(records, source, reader.rows))
+        reader.rejected[NO_VISIT] += people.lost
+        self._table, self._users = people.table, people.report
         self.size = len(self._table)
         self._earlier_orders: defaultdict[str, set[str | None]] = defaultdict(set)
         self._counts = LogCounts(reader, self._mapping)
@@ -96,11 +98,13 @@ class EventsImporter(Importer):
     def _read_events(self) -> Iterator[Event]:
         """Yields all events, then records for each session the orders that its user placed in an earlier session."""
         orders: defaultdict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
-        columns = map(self._table.values, ("events", "timestamp", "session_id", "user_id"))
-        for texts, timestamp, session_id, user_id in zip(*columns, strict=True):
-            for event in _decode(texts):
+        columns = map(self._table.values, ("events", "timestamp", "session_id", "customer_id", "user_id"))
+        for texts, timestamp, session_id, *users in zip(*columns, strict=True):
+            for event in decode_events(texts):
                 if event.kind == PURCHASE and event.order_id:
-                    orders[user_id or session_id, event.order_id].append((seconds(timestamp) or 0, session_id))
+                    orders[next(filter(None, users), session_id), event.order_id].append(
+                        (seconds(timestamp) or 0, session_id)
+                    )
                 yield event
         for (_, order_id), purchases in orders.items():
             for session_id in {session_id for _, session_id in purchases} - {min(purchases)[1]}:
@@ -119,7 +123,7 @@ class EventsImporter(Importer):
                     acted_on |= visit.acted_on
         self._shop = replace(self._shop, controls=frozenset(controls), acted_on=frozenset(acted_on))
         menu = f"pages: written from the events, with a menu of {len(self._shop.menu)} links"
-        self.report = [menu, *self._counts.report()]
+        self.report = [menu, *self._users, *self._counts.report()]
         self.warnings += self._counts.warnings()
         for rows in self._table.sessions():
             session = _ordered(rows)
@@ -135,8 +139,11 @@ class EventsImporter(Importer):
         """Yields the visits of a session of the log, split at long pauses, each with the actions of its events."""
         order_ids = set(self._earlier_orders.get(session[0]["session_id"], ()))
         for rows in split_at_pauses(session, self._idle_minutes):
-            visit = Visit(self._shop, {name: rows[0][name] for name in ("session_id", "user_id")}, order_ids)
-            visit.read(Entry(row[ROW], row["timestamp"], event) for row in rows for event in _decode(row["events"]))
+            ids = read_ids(rows)
+            about = {"session_id": rows[0]["session_id"], "user_id": next(iter(ids), None), "other_ids": ids[1:]}
+            visit = Visit(self._shop, about, order_ids)
+            events = ((row, event) for row in rows for event in decode_events(row["events"]))
+            visit.read(_at_checkout(Entry(row[ROW], row["timestamp"], event) for row, event in events))
             yield visit
 
     @cached_property
@@ -149,6 +156,30 @@ class EventsImporter(Importer):
             yield from build_session(numbered_session(rows, number), self._pages, source=self.name)
 
 
+def _at_checkout(entries: Iterable[Entry]) -> list[Entry]:
+    """Returns the events of a visit with purchases that name no page, as servers send them, moved to the checkout.
+
+    Such a purchase follows the last checkout of the visit, and the page after it if it may confirm the order.
+    """
+    moved: list[Entry] = []
+    for entry in entries:
+        position = len(moved)
+        if entry.event.kind == PURCHASE and not entry.event.path:
+            kinds = [before.event.kind for before in moved]
+            start = len(kinds) - kinds[::-1].index("checkout") if "checkout" in kinds else position
+            if PURCHASE not in kinds[start:]:
+                position = next(
+                    (number for number in range(start, position) if not _may_confirm(moved[number], moved[start])),
+                    position,
+                )
+        moved.insert(position, entry)
+    return moved
+
+
+def _may_confirm(entry: Entry, first: Entry) -> bool:
+    return entry.event.kind in (None, "page", "thank_you") and entry.event.path == first.event.path
+
+
 def _ordered(rows: list[Row]) -> list[Row]:
     """Sorts the events of a session by the order fields, or else by time, and drops duplicates."""
     if rows[0][ORDER]:
@@ -156,8 +187,3 @@ def _ordered(rows: list[Row]) -> list[Row]:
     else:
         rows = in_time_order(rows, lambda row: row["timestamp"])
     return list({row[DIGEST] or number: row for number, row in enumerate(rows)}.values())
-
-
-@lru_cache(4096)
-def _decode(events: str) -> tuple[Event, ...]:
-    return msgspec.json.decode(events, type=tuple[Event, ...])

@@ -4,6 +4,7 @@ Paths are those of the field mappings (mapped/record_paths.py): dotted, alternat
 event_reader.py reads records by them.
 """
 
+from functools import lru_cache
 from importlib.resources import files
 from typing import Annotated, Literal, get_args
 
@@ -69,10 +70,18 @@ class Event(records.Record):
 
 
 class SessionFields(records.Config):
-    """Fields of a record that belong to its session; `events` is the list of events, if a record has several."""
+    """Fields of a record that belong to its session.
+
+    Attributes:
+        session_id: The id of the visit. An event without it belongs to its user's visit of that time.
+        user_id: The id of the user, or of the browser.
+        customer_id: The id of the customer who is logged in.
+        events: The list of events, if a record has several.
+    """
 
     session_id: RecordPath
     user_id: OptionalPath = None
+    customer_id: OptionalPath = None
     events: str | None = None
 
 
@@ -152,6 +161,12 @@ class EventMapping(records.Config):
         """Returns the kinds of events that a word of the log stands for; empty if the mapping does not list it."""
         kinds = self.types.get(word, ())
         return kinds if isinstance(kinds, tuple) else (kinds,)
+
+
+@lru_cache(4096)
+def decode_events(events: str) -> tuple[Event, ...]:
+    """Decodes the events of a row."""
+    return msgspec.json.decode(events, type=tuple[Event, ...])
 
 
 MAPPINGS = files(__package__) / "mappings"

@@ -4,13 +4,14 @@ Every column is read as text, because ids and search terms may look like numbers
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.importers.importer import reason_of
@@ -40,6 +41,18 @@ class RowTable:
         """Yields the values of a column, in the order of the rows."""
         for batch in self._table.select([column]).to_batches(_BATCH_ROWS):
             yield from batch.column(0).to_pylist()
+
+    def replace(self, columns: Mapping[str, list[str | None]], reason: str) -> "RowTable":
+        """Returns a table with other columns, in which rows that have no session are rejected for a reason."""
+        table = self._table
+        for name, values in columns.items():
+            table = table.set_column(self.columns.index(name), name, pa.array(values, pa.string()))
+        has_session = table.column("session_id").is_valid()
+        lost = table.filter(pc.invert(has_session)).column(ROW).to_pylist()
+        return RowTable(
+            table.filter(has_session) if lost else table,
+            [*self.rejected, *(Rejected(where=location, reason=reason) for location in lost)],
+        )
 
     def sessions(self) -> Iterator[list[Row]]:
         """Yields the rows of each session, in the order of first appearance."""

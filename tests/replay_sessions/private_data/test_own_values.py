@@ -31,7 +31,7 @@ OTHERS = '<p>Brown desk</p><a name="rose_gold">Rose gold</a><p>Ships from New Yo
 def values(user: str = "u1", *pages: str) -> OwnValues:
     customers = Customers(ROWS)
     shared = SharedWords(customers)
-    shared.count("else", pages)
+    shared.count(["else"], pages)
     return OwnValues(customers.by_user[user], shared)
 
 
@@ -90,8 +90,8 @@ def test_a_word_on_others_pages_goes_beside_another_and_in_an_account_area(user:
 def test_a_line_that_each_user_has_with_a_name_of_their_own_is_an_account_area() -> None:
     customers = Customers(ROWS)
     shared = SharedWords(customers)
-    shared.count("u1", (["<b>Moin Zoë</b>", "<p>Rose oil</p>"]))
-    shared.count("u2", (["<b>Moin Rose</b>"]))
+    shared.count(["u1"], (["<b>Moin Zoë</b>", "<p>Rose oil</p>"]))
+    shared.count(["u2"], (["<b>Moin Rose</b>"]))
     page, _ = OwnValues(customers.by_user["u2"], shared).remove_from_page("<b>Moin Rose</b><b>Tea Rose</b>")
     assert page == "<b>Moin [name]</b><b>Tea Rose</b>"
 
@@ -142,7 +142,7 @@ def test_a_number_on_the_pages_of_many_users_is_the_shops() -> None:
     customers = Customers(ROWS)
     shared = SharedWords(customers)
     for user in ("a", "b", "c"):
-        shared.count(user, (["<p>Call 030 90182041</p>"]))
+        shared.count([user], (["<p>Call 030 90182041</p>"]))
     assert OwnValues(customers.by_user["u1"], shared).remove_from_text("+49 30 90182041") == "+49 30 90182041"
 
 
