@@ -7,7 +7,7 @@ from selectolax.lexbor import LexborNode
 
 from replay_sessions.private_data import kind_of_field
 from replay_sessions.simplify.card_tree import Heading
-from replay_sessions.simplify.names import Scope, tidy
+from replay_sessions.simplify.names import Scope, has_words, tidy
 from replay_sessions.simplify.pieces import PieceWriter
 from replay_sessions.simplify.recipes import NO_RULE, Rule
 from replay_sessions.simplify.tags import ACTED_ON, BLOCK, INLINE, LABEL, STRUCK, TITLE
@@ -33,6 +33,7 @@ class Opened:
         self.is_unread = writer.is_unread
         self.container: Target | None = None
         self.is_label = False
+        self.alt = ""  # for a label, the description of the first image in it
         self.fields_before = len(writer.labels.fields)
 
 
@@ -56,6 +57,7 @@ class ElementWriter(PieceWriter):
         self.scope = Scope(None, "")
         self.is_unread = False
         self._target: Target | None = None  # the innermost open one
+        self._label: Opened | None = None  # the open `<label>`
 
     def _begin_target(self, node: LexborNode, tag: str, kind: int, attributes: Attributes, rule: Rule) -> Target:
         private = self.private
@@ -90,7 +92,8 @@ class ElementWriter(PieceWriter):
 
     def _begin_other(self, tag: str, kind: int, attributes: Attributes, rule: Rule) -> Opened:
         part = Opened(self, kind if kind < ACTED_ON or kind == STRUCK else INLINE, attributes, rule)
-        part.is_label = kind == LABEL
+        if kind == LABEL:
+            part.is_label, self._label = True, part
         self._enter(rule, attributes, tag)
         if rule.scope:
             part.kind = BLOCK
@@ -123,6 +126,9 @@ class ElementWriter(PieceWriter):
         if isinstance(opened, Target):
             self._target = opened.outer
             opened.text = words = self.text_since(piece + 1)
+            is_open = not (opened.label or opened.alt or "aria-labelledby" in opened.attributes)
+            if is_open and opened.inner_label is not None and has_words(opened.inner_label[1]):
+                opened.label = opened.inner_label[1] if opened.inner_label[0] == words else ""
             opened.steady = self.steady_text(piece + 1, words, opened.alt, opened.attributes) if words else ""
             self.end_target(piece, tag)
             if opened.rule.title:
@@ -158,7 +164,21 @@ class ElementWriter(PieceWriter):
                 piece,
                 self.steady_text(piece, self.text_since(piece), "", {}) or tidy(opened.attributes.get("aria-label")),
             )
-        if opened.is_label and (words := self.text_since(piece)):
+        if opened.is_label:
+            self._end_label(opened, self.text_since(piece))
+        elif (
+            self._target is not None
+            and opened.attributes.get("aria-label")
+            and not (self.private or opened.rule.private)
+        ):
+            self._target.inner_label = self.text_since(piece), tidy(opened.attributes["aria-label"])
+
+    def _end_label(self, opened: Opened, text: str) -> None:
+        """Records the words of a `<label>`: its text, the description of its image, its own label or title."""
+        self._label = None
+        attributes = {} if self.private else opened.attributes
+        others = (opened.alt, tidy(attributes.get("aria-label")), tidy(attributes.get("title")))
+        if words := next(filter(has_words, (text, *others)), text):
             if labelled := opened.attributes.get("for"):
                 self.labels.by_field.setdefault(labelled, words)
             for target in self.labels.fields[opened.fields_before : opened.fields_before + 1]:
@@ -179,6 +199,8 @@ class ElementWriter(PieceWriter):
         if target is not None:
             target.has_image = True
         if words:
+            if self._label is not None:
+                self._label.alt = self._label.alt or words
             while target is not None and not target.alt:
                 target.alt = words
                 target = target.outer
@@ -188,9 +210,9 @@ class ElementWriter(PieceWriter):
                 self.headings.append(Heading(len(self.pieces), words))
             self.write_image(words)
 
-    def _drawing(self, node: LexborNode, target: Target) -> None:
-        """Sets the label or title of a drawing as the alternative text of the target around it."""
-        if not target.alt:
+    def _drawing(self, node: LexborNode, described: Target | Opened) -> None:
+        """Sets the label or title of a drawing as the alternative text of the target or `<label>` around it."""
+        if not described.alt:
             label = tidy(node.attributes.get("aria-label"))
             title = None if label else next((part for part in node.traverse() if part.tag_id == TITLE), None)
-            target.alt = label if title is None else tidy(title.text())
+            described.alt = label if title is None else tidy(title.text())

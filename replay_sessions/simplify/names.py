@@ -154,6 +154,11 @@ def leaf(text: str) -> str:
     return slug(_steady(text) if _DIGIT.search(text) else text)
 
 
+def has_words(text: str) -> bool:
+    """Returns whether a text has words for a name, and is no mere price or count."""
+    return leaf(text) not in ("", "price", "count")
+
+
 def _steady(text: str) -> str:
     """Returns the beginning of a text without prices, counts and dates, which change while the element stays."""
     text = text[:_LOOKED_AT]

@@ -7,7 +7,7 @@ from typing import ClassVar
 from selectolax.lexbor import LexborNode
 
 from replay_sessions.simplify.icons import words_of_icon, words_of_sign
-from replay_sessions.simplify.names import Scope, quoted, tidy
+from replay_sessions.simplify.names import Scope, has_words, quoted, tidy
 from replay_sessions.simplify.recipes import Rule
 from replay_sessions.simplify.tags import ACTED_ON
 
@@ -65,7 +65,8 @@ class Target:
         self.end = 0  # for a container, the number of targets up to its end
         self.private = ""  # kind of private data around it
         self.is_unread = False  # whether it is in an element that is hidden from screen readers
-        self.label = ""  # its label by aria-label, aria-labelledby or <label>
+        self.inner_label: tuple[str, str] | None = None  # the text and the label of the last labelled element in it
+        self.label = ""  # its label by aria-label, aria-labelledby, <label>, or an element with all of its text
         self.text = ""  # its text
         self.steady = ""  # its text without badges, and without prices and counts at the end
         self.heading = ""  # the first heading in it
@@ -151,8 +152,9 @@ def _first_label(target: Target) -> str:
 
 
 def _text_of(target: Target) -> str:
-    """Returns the part of a target's text that names it."""
-    return target.heading or target.steady
+    """Returns the part of a target's text that names it; if that is a price or a count, its image's description."""
+    words = target.heading or target.steady
+    return target.alt if words and has_words(target.alt) and not has_words(words) else words
 
 
 def words_of(target: Target) -> str:

@@ -100,8 +100,8 @@ class Walk(ElementWriter):
         """Handles an element without walking over its content."""
         if kind == BREAK:
             self._blank = True
-        elif tag == "svg" and self._target is not None:
-            self._drawing(node, self._target)
+        elif tag == "svg" and (described := self._target or self._label) is not None:
+            self._drawing(node, described)
 
     def _enter_special(
         self,

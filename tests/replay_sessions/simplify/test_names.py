@@ -180,3 +180,40 @@ def test_the_title_of_a_section_is_not_the_title_of_the_first_product_in_it():
     product = "<div class=product><h3><a href=1>{}</a></h3><button>Buy</button></div>"
     page = f"<section>{product.format('Kettle')}{product.format('Mug')}</section>"
     assert names(page) == ["kettle.view", "kettle.buy", "mug.view", "mug.buy"]
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("<label><input type=radio name=c value=1><img alt=Navy></label>", "navy"),
+        ("<label><input type=checkbox name=b value=1><img alt=Acme> (12)</label>", "acme"),
+        ("<input type=radio name=c id=c1><label for=c1><img alt=Olive></label>", "olive"),
+        ("<input type=radio name=c id=c1><label for=c1 title=Plum><span></span></label>", "plum"),
+        ("<label aria-label=Zeta><input type=checkbox name=b></label>", "zeta"),
+        ("<label for=c1><svg><title>Nord</title></svg></label><input id=c1 type=checkbox name=b>", "nord"),
+        ("<label><input type=radio name=c>Sand<img alt=swatch></label>", "sand"),
+        ("<button class=close><span aria-label='Remove mug'>×</span></button>", "remove_mug"),
+        ("<button><b aria-label='Remove mug'>Remove</b></button>", "remove_mug"),
+        ("<button>Add <span aria-label='to the cart'>+</span></button>", "add"),
+        ("<button aria-labelledby=t><span aria-label=Other>x</span></button><i id=t>Mug</i>", "mug"),
+        ("<a href=/p><img alt='Red kettle'><span>$39.50</span></a>", "red_kettle"),
+        ("<a href=/p><img alt='Red kettle'><s>39,50 €</s> <b aria-label='now 29,50 €'>29,50 €</b></a>", "red_kettle"),
+        ("<a href=?b=7><img alt=Sud> <span>(12)</span></a>", "sud"),
+        ("<a href=?b=7><img alt=photo>Sud</a>", "sud"),
+    ],
+)
+def test_images_and_inner_labels_name_elements_whose_text_does_not(label, name):
+    assert [element.name for element in simplify(f"<h1>Shop</h1>{label}").elements] == [name]
+
+
+def test_tiles_of_an_image_and_a_price_keep_their_names_when_prices_and_other_tiles_change():
+    tile = "<a class=tile href=/p/{0}><img alt='{0} pot'><span>${1}</span></a>"
+    before = simplify("".join(tile.format(word, 10) for word in ("Red", "Blue", "Red"))).elements
+    after = simplify("".join(tile.format(word, 8.5) for word in ("New", "Red", "Blue", "Red"))).elements
+    assert [element.name for element in before] == ["red_pot", "blue_pot", "red_pot_2"]
+    assert [element.name for element in after] == ["new_pot", *(element.name for element in before)]
+
+
+def test_labels_inside_private_places_name_nothing():
+    page = "<a href=# id=nav-x><span class=nav-shortened-name aria-label=Anna>A</span></a>"
+    assert "anna" not in simplify(page, "amazon").html.lower()

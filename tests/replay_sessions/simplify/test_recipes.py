@@ -104,3 +104,18 @@ def test_a_recipe_that_does_not_read_is_told_why(rules, said, tmp_path):
 def test_an_unknown_recipe_is_told_which_there_are():
     with pytest.raises(BadConfig, match="Did you mean 'amazon'"):
         load_recipe("amazn")
+
+
+@pytest.mark.parametrize(
+    ("lines", "shown"),
+    [
+        (("Delivering to Springfield 62704", "Update location"), "[address] Update location"),
+        (("Lieferung nach Berlin 10115", "Standort aktualisieren"), "[address] Standort aktualisieren"),
+        (("Delivering to Dublin", "Update location"), "[address] Update location"),
+        (("Deliver to Anna", "Springfield 62704"), "Deliver to Anna [address]"),
+    ],
+)
+def test_amazons_location_goes_from_either_line(lines, shown):
+    spans = " ".join(f"<span id=glow-ingress-line{number}>{line}</span>" for number, line in enumerate(lines, 1))
+    page = simplify(f"<div id=nav-global-location-slot><a href=#>{spans}</a></div>", "amazon")
+    assert [element.text for element in page.elements] == [shown]
