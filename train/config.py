@@ -14,7 +14,7 @@ import msgspec
 from replay_sessions.foundation.command_line import JSON_OBJECT
 from replay_sessions.foundation.errors import BadConfig, check_at_least, check_choice
 from replay_sessions.foundation.records import Config
-from train.machine import Precision, default_precision
+from train.machine import Precision, default_precision, gpu_precision
 from train.sampler import SessionPlan
 from train.tokens import LongPages, SessionTokens
 
@@ -228,7 +228,8 @@ class ModelConfig(Config):
         max_left_out: The largest share of training steps that may be left out for length; a run with more is refused.
         max_new_tokens: The most tokens in a reply.
         precision: `bfloat16_autocast` computes matrix products in bfloat16; weights and sums stay float32. `auto` is
-            that where the machine is fast at it, else float32; a run notes which (train/machine.py).
+            that where the machine is fast at it, else float32; a run notes which (train/machine.py). None is `auto` on
+            a GPU, and float32 elsewhere.
         head_precision: The precision of the output layer's product under bfloat16_autocast. In float32 sampler and
             trainer differ least (docs/models.md), and evaluation uses it; on a GPU `tf32` is faster.
         template_variables: Variables of the model's chat template, as JSON values by name, such as enable_thinking =
@@ -248,7 +249,7 @@ class ModelConfig(Config):
     long_pages: LongPages = "shorten"
     max_left_out: float = 0.1
     max_new_tokens: int = 64
-    precision: AskedPrecision = "float32"
+    precision: AskedPrecision | None = None
     head_precision: HeadPrecision = "float32"
     template_variables: Annotated[dict[str, Any], JSON_OBJECT] = {}
     lora: LoraConfig | None = None
@@ -273,7 +274,9 @@ class ModelConfig(Config):
 
     @property
     def computed_in(self) -> Precision:
-        """The precision, with `auto` resolved for this machine."""
+        """The precision, with `auto` and None resolved for this machine."""
+        if self.precision is None:
+            return gpu_precision()
         return default_precision() if self.precision == "auto" else self.precision
 
 

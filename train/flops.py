@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
+from train.machine import GPUS, Gpu, GpuName
 from train.session_tree import PackedTrees, get_head_shape
 
 
@@ -75,21 +76,18 @@ class GpuSpeed(NamedTuple):
     sampling: float
 
     @classmethod
-    def of(cls, peak_tflops: float, terabytes_per_s: float) -> "GpuSpeed":
-        """Returns the speed of a GPU by its bfloat16 peak and its memory's bandwidth."""
-        return cls(0.4e12 * peak_tflops, 0.16e12 * 989 * terabytes_per_s / 4.8)
+    def of(cls, gpu: Gpu) -> "GpuSpeed":
+        """Returns the speed of a GPU by its data sheet."""
+        return cls(0.4e12 * gpu.peak_tflops, 0.16e12 * 989 * gpu.terabytes_per_s / 4.8)
 
 
-GPU_SPEEDS = {"A100": GpuSpeed.of(312, 2.04), "H100": GpuSpeed.of(989, 3.35), "H200": GpuSpeed.of(989, 4.8)}
-
-
-def estimate_seconds(passes: float, sampling: float, gpu: str = "H200") -> float:
+def estimate_seconds(passes: float, sampling: float, gpu: GpuName = "h200") -> float:
     """Estimates the seconds that one GPU needs.
 
     Args:
         passes: FLOPs of forward and backward passes.
         sampling: FLOPs of sampled tokens.
-        gpu: A name in GPU_SPEEDS.
+        gpu: The kind of GPU.
     """
-    speed = GPU_SPEEDS[gpu]
+    speed = GpuSpeed.of(GPUS[gpu])
     return passes / speed.passes + sampling / speed.sampling

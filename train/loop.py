@@ -13,23 +13,28 @@ from replay_sessions.foundation.errors import TrainingDiverged
 from train.config import OptimizerConfig
 from train.ranks import SINGLE_PROCESS, Ranks, distribute_like, full_tensor
 
+MOST_SKIPPED = 3  # the most steps in a row without an update, because their gradients are not finite
 # The share of a phase after which the learning rate is at its floor. Validation then selects the best weights.
 DECAYED = 0.9
 
 
 class Optimizer:
-    """AdamW over a model's trainable parameters, with schedule, clipping and a check for divergence.
+    """AdamW over a model's trainable parameters, with schedule and clipping; it skips gradients that are not finite.
 
     Args:
         model: The model.
         config: The options of AdamW and of its schedule.
         total_steps: The number of steps of the phase.
         ranks: The processes that sum their gradients.
+
+    Attributes:
+        updates: The number of updates since it was built.
     """
 
     def __init__(self, model: Any, config: OptimizerConfig, total_steps: int, ranks: Ranks = SINGLE_PROCESS) -> None:
         self._config, self._ranks = config, ranks
         self._total_steps = total_steps
+        self.updates = self._skipped = 0
         self._parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
         groups = [
             {"params": [p for p in self._parameters.values() if (p.dim() >= 2) == is_matrix], "weight_decay": decay}
@@ -44,8 +49,10 @@ class Optimizer:
     def step(self, step: int) -> dict[str, float]:
         """Applies the accumulated gradients of step `step` (from 0) and clears them; returns its metrics.
 
+        A gradient that is not finite changes no weight; the metrics are then `skipped` in place of `grad_norm`.
+
         Raises:
-            TrainingDiverged: The gradient is not finite; the weights are unchanged.
+            TrainingDiverged: The gradients of more than MOST_SKIPPED steps in a row are not finite.
         """
         lr = learning_rate(step, self._total_steps, self._config)
         for group in self._adamw.param_groups:
@@ -54,13 +61,23 @@ class Optimizer:
         self._ranks.all_reduce_gradients(parameters)
         norm = float(full_tensor(torch.nn.utils.clip_grad_norm_(parameters, self._config.max_grad_norm)))
         if not math.isfinite(norm):
+            self.clear()
+            self._skipped += 1
+            if self._skipped <= MOST_SKIPPED:
+                return {"lr": lr, "skipped": 1.0}
             raise TrainingDiverged(
-                f"step {step}: the gradient is not finite (norm {norm}) at learning rate {lr:g}. Start anew with a "
-                "lower lr or max_grad_norm and another --out; `--model.path` takes a finished phase's folder."
+                f"step {step}: the gradient is not finite (norm {norm}) at learning rate {lr:g}, as in the "
+                f"{MOST_SKIPPED} steps before. Start anew with a lower lr or max_grad_norm and another --out; "
+                "`--model.path` takes a finished phase's folder."
             )
         self._adamw.step()
-        self._adamw.zero_grad(set_to_none=True)
+        self.clear()
+        self.updates, self._skipped = self.updates + 1, 0
         return {"lr": lr, "grad_norm": norm}
+
+    def clear(self) -> None:
+        """Drops the accumulated gradients."""
+        self._adamw.zero_grad(set_to_none=True)
 
     def state(self) -> dict[str, Tensor]:
         """Returns AdamW's moments as NAME/MOMENT, each sharded over the ranks as its parameter is."""

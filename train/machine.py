@@ -5,10 +5,35 @@ This module does not load torch, so that a configuration is resolved before it i
 
 import os
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Precision = Literal["float32", "bfloat16_autocast"]
+GpuName = Literal["a100", "h100", "h200", "l40s", "rtx4090"]
+
+
+class Gpu(NamedTuple):
+    """A GPU by its data sheet.
+
+    Attributes:
+        gib: Usable memory in GiB.
+        peak_tflops: Peak of dense bfloat16 products, in TFLOP/s.
+        terabytes_per_s: Bandwidth of its memory.
+    """
+
+    gib: float
+    peak_tflops: float
+    terabytes_per_s: float
+
+
+GPUS: dict[GpuName, Gpu] = {
+    "a100": Gpu(80, 312, 2.04),
+    "h100": Gpu(80, 989, 3.35),
+    "h200": Gpu(139, 989, 4.8),
+    "l40s": Gpu(45, 362, 0.864),
+    "rtx4090": Gpu(24, 165, 1.01),
+}
 _PROCESSOR = Path("/proc/cpuinfo")
 _GPUS = (Path("/proc/driver/nvidia/version"), Path("/dev/kfd"))  # NVIDIA's driver, AMD's
 _FLAGS = frozenset({"avx512_bf16", "amx_bf16", "bf16"})  # processors that multiply in bfloat16; the last is Arm's
@@ -19,12 +44,27 @@ def get_world_size() -> int:
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
+def let_segments_expand() -> None:
+    """Lets torch's allocator extend its blocks of GPU memory, which passes of many sizes otherwise fragment.
+
+    It has to be called before torch is loaded. The user's own settings stay; vLLM's memory pool does not work with it.
+    """
+    names = "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"  # the second before torch 2.9
+    if not any(name in os.environ for name in names) and find_spec("vllm") is None:
+        os.environ.update(dict.fromkeys(names, "expandable_segments:True"))
+
+
 def default_precision() -> Precision:
     """Returns the fast precision: bfloat16 on a GPU and on processors that multiply in it, else float32.
 
     Other processors emulate bfloat16, which is far slower than float32.
     """
     return "bfloat16_autocast" if _has_gpu() or _multiplies_in_bfloat16() else "float32"
+
+
+def gpu_precision() -> Precision:
+    """Returns bfloat16 on a GPU, else float32, so that results do not depend on the kind of processor."""
+    return "bfloat16_autocast" if _has_gpu() else "float32"
 
 
 def format_precision(precision: Precision) -> str:

@@ -18,6 +18,7 @@ Those from `kl` to `importance` are over the used groups only, because only thes
 | `loss` | nats per token; `candidate_likelihood`: nats per step; GRPO: none | SFT: mean negative log-likelihood of the replies' tokens; `expected_reward`: KL term minus expected reward; GRPO: the clipped objective's loss with the KL term, of the last update on the batch | all |
 | `lr` | none | learning rate of the step | all |
 | `grad_norm` | none | length of the gradient before clipping | all |
+| `skipped` | 1 | in place of `grad_norm`: the gradient was not finite, and the step changed no weight | all |
 | `tokens` | tokens | that went through a model in the whole step, sampling and reference included | all |
 | `flops` | FLOPs | of the same, counted from shapes (train/flops.py): a backward pass is two forward ones | all |
 | `seconds` | s | the step's duration, validation not included | all |

@@ -7,6 +7,7 @@ nothing was validated, they are the last ones. The state is saved before a valid
 model and may be interrupted.
 """
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from replay_sessions.foundation.command_line import handling
 from replay_sessions.foundation.records import Record
 from train.checkpoints import load_state, model_tensors, save_state
 from train.loop import Optimizer, SaveSchedule
-from train.ranks import SINGLE_PROCESS, Ranks, distribute_like, full_tensor
+from train.ranks import SINGLE_PROCESS, PassOutOfMemory, Ranks, distribute_like, full_tensor
 from train.run_log import RunLog
 
 MOMENTS = "optimizer/"  # the prefix of AdamW's moments in a state
@@ -54,9 +55,15 @@ class PhaseResult(Record):
 
 
 class Trainer(Protocol):
-    """Takes the steps of a phase."""
+    """Takes the steps of a phase.
+
+    Attributes:
+        optimizer: The optimizer.
+        max_batch_tokens: The most tokens of a pass.
+    """
 
     optimizer: Optimizer
+    max_batch_tokens: int
 
     def step(self, step: int) -> dict[str, float]:
         """Takes step `step`, counted from 0; returns its metrics."""
@@ -77,6 +84,7 @@ class Phase:
         save: Writes the current weights as the phase's checkpoint; called with the number of steps taken.
         ranks: The processes that take the steps together; each runs the phase.
         compute_nll: Returns the NLL of the logged replies of validation sessions, in nats; None measures none.
+        is_halved: Whether passes were halved, because one did not fit the GPU's memory.
     """
 
     name: str
@@ -88,6 +96,7 @@ class Phase:
     save: Callable[[int], None]
     ranks: Ranks = SINGLE_PROCESS
     compute_nll: Callable[[], float] | None = None
+    is_halved: bool = False
 
 
 def run_phase(phase: Phase, folder: Path, log: RunLog, save_every_s: float) -> PhaseResult:
@@ -167,7 +176,7 @@ def _step(phase: Phase, trainer: Trainer, progress: Progress, log: RunLog) -> No
     if has_gpu:
         torch.cuda.reset_peak_memory_stats()
     started = time.perf_counter()
-    metrics = trainer.step(progress.done)
+    metrics = _take_step(phase, trainer, progress.done, log)
     seconds = metrics["seconds"] = time.perf_counter() - started
     if has_gpu:
         metrics["gpu_gib"] = torch.cuda.max_memory_allocated() / 2**30
@@ -179,6 +188,35 @@ def _step(phase: Phase, trainer: Trainer, progress: Progress, log: RunLog) -> No
         progress.unvalidated = metrics
     else:
         log.step(phase.name, progress.done, metrics)
+
+
+def _take_step(phase: Phase, trainer: Trainer, step: int, log: RunLog) -> dict[str, float]:
+    """Takes a step; if a pass does not fit the GPU's memory, takes it again with passes of half the tokens, once.
+
+    A step that has changed weights before that cannot be taken again.
+    """
+    updates = trainer.optimizer.updates
+    try:
+        metrics = trainer.step(step)
+    except PassOutOfMemory:
+        if phase.is_halved or trainer.optimizer.updates > updates:
+            raise
+        phase.is_halved = True
+    except torch.OutOfMemoryError as error:  # not in a pass
+        raise PassOutOfMemory from error
+    else:
+        if "skipped" in metrics:
+            log.info(f"{phase.name}: step {step + 1} changed no weight, because its gradient is not finite")
+            return {name: value for name, value in metrics.items() if math.isfinite(value)}
+        return metrics
+    trainer.max_batch_tokens //= 2
+    trainer.optimizer.clear()
+    torch.cuda.empty_cache()
+    log.info(
+        f"{phase.name}: step {step + 1} takes more than the GPU's memory: passes have at most "
+        f"{trainer.max_batch_tokens:,} tokens from here on"
+    )
+    return _take_step(phase, trainer, step, log)
 
 
 def _save_if_best(phase: Phase, progress: Progress, exact: float, nll: float | None, log: RunLog) -> None:

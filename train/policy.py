@@ -216,6 +216,7 @@ class Policy(nn.Module):
     @contextmanager
     def forward_context(self) -> Iterator[None]:
         """Sets this policy's precision, mode and adapter; passes inside one context cast the weights only once."""
+        _use_float32()  # the angles of positions are a float32 product
         before = self.model.training
         if before != self.training:
             self.model.train(self.training)
@@ -247,7 +248,6 @@ class Policy(nn.Module):
             head: Receives the states (N, H) and the output weight (V, H).
         """
         with self.forward_context():
-            self._use_tf32(False)  # the angles of positions are a float32 product
             states = hidden_states(self.model, input_ids, position_ids, attention)
             if positions is not None:
                 # Positions repeat, because all replies to a prompt begin at the same one. The backward pass of
@@ -261,17 +261,19 @@ class Policy(nn.Module):
         weight = self.model.get_output_embeddings().weight
         if self._autocast is None or self._head_precision == "bfloat16":
             return head(states, weight)
-        self._use_tf32(self._head_precision == "tf32")
         with torch.autocast(self.device.type, enabled=False):
-            return head(states.float(), weight.float())
-
-    def _use_tf32(self, is_used: bool) -> None:
-        """Sets whether the following float32 products use TF32, those of a backward pass too.
-
-        In a backward pass only the head has float32 products.
-        """
-        if self.device.type == "cuda":
-            torch.set_float32_matmul_precision("high" if is_used else "highest")
+            states = states.float()
+            if self._head_precision == "float32":
+                return head(states, weight.float())
+            # Until the head's backward pass has ended. Compiled parts of layers must not meet another setting than in
+            # their forward pass: torch would compile them anew for it.
+            torch.set_float32_matmul_precision("high")
+            if states.requires_grad and torch.is_grad_enabled():
+                states.register_hook(_use_float32)
+                return head(states, weight.float())
+            output = head(states, weight.float())
+            _use_float32()
+            return output
 
     def forward_packed(self, packed: PackedTrees, head: Callable[..., T]) -> T:
         """Passes over a pack, and applies `head` to states (N, H), the output weight (V, H) and `targets` (N,)."""
@@ -325,6 +327,11 @@ class Policy(nn.Module):
     @property
     def _precision(self) -> dict[str, Any]:
         return {"autocast": self._autocast, "head_precision": self._head_precision}
+
+
+def _use_float32(_gradient: Tensor | None = None) -> None:
+    """Ends the use of TF32 in float32 products."""
+    torch.set_float32_matmul_precision("highest")
 
 
 class _KeptProducts:

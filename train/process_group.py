@@ -2,8 +2,8 @@
 
     torchrun --nproc-per-node 8 -m agents.llm_grpo.train …        (accelerate launch sets the same variables)
 
-If a process is killed or out of memory, the launcher names it and ends the others. A run that ends by an error or by
-Ctrl-C is reported once, by the process that met it first.
+If a process is killed or out of memory, the launcher names it and ends the others; on other machines the lost
+connection ends them. A run that ends by an error or by Ctrl-C is reported once, by the process that met it first.
 """
 
 import os
@@ -42,11 +42,17 @@ def process_group() -> Iterator[Ranks]:
         with Path(os.devnull).open("w") as nowhere, redirect_stdout(sys.stdout if ranks.is_main else nowhere):
             yield ranks
     except BaseException as error:
-        code = _exit_code(error)
+        is_lost = _is_lost_connection(error)
+        code = 2 if is_lost else _exit_code(error)
         if code == 0:  # --help
             _leave(ranks)
         elif not _ends_first(ranks):
             raise SystemExit(code) from None
+        elif is_lost:
+            raise ShopR1Error(
+                f"process {ranks.rank}: the connection to another process of the run was lost. Once all machines are "
+                "back, the same launch with --resume and the run's folder goes on from the last state."
+            ) from error
         raise
     _leave(ranks)
 
@@ -81,6 +87,11 @@ def _ends_first(ranks: Ranks) -> bool:
         return ranks.store.compare_set("ending", "", str(ranks.rank)) == str(ranks.rank).encode()
     except dist.DistError:  # the store is lost with rank 0, which hosts it unless the launcher does
         return ranks.rank == 1
+
+
+def _is_lost_connection(error: BaseException) -> bool:
+    """Returns whether another process is gone; gloo raises no type of its own for that."""
+    return isinstance(error, dist.DistError) or (type(error) is RuntimeError and "gloo" in str(error))
 
 
 def _exit_code(error: BaseException) -> int:

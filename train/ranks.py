@@ -38,11 +38,22 @@ from torch.distributed.distributed_c10d import Store
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
+from replay_sessions.foundation.errors import DeviceFailed
 from train.policy import Policy
 from train.session_tree import SessionTree, pack
 
 T = TypeVar("T")
 POLL_S = 0.05
+
+
+class PassOutOfMemory(DeviceFailed):
+    """A step that did not fit a GPU's memory; of a pass it is raised in all processes."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "training takes more than the GPU's memory. Give a lower max_batch_tokens or model.max_tokens, "
+            "model.gradient_checkpointing, model.lora, or model.sharded on several GPUs; `--dry-run` estimates each."
+        )
 
 
 @dataclass(frozen=True)
@@ -216,7 +227,7 @@ class ShardedPolicy(Policy):
 
 @contextmanager
 def same_passes(ranks: Ranks, passes: int, *policies: Policy) -> Iterator[None]:
-    """Adds dummy passes of sharded policies, so that all processes make the same number.
+    """Adds dummy passes of sharded policies, so that all processes make the same number, and fail together.
 
     The numbers are exchanged before the first pass, because an exchange between two passes could coincide with a pass
     of another process.
@@ -225,13 +236,23 @@ def same_passes(ranks: Ranks, passes: int, *policies: Policy) -> Iterator[None]:
         ranks: The processes.
         passes: The number of passes of each policy that this process makes inside the `with`.
         policies: The policies.
+
+    Raises:
+        PassOutOfMemory: A pass of any process did not fit; of a sharded policy only in that process, because the others
+            wait for it in the pass, until the launcher ends them.
     """
     is_sharded = any(isinstance(policy, ShardedPolicy) for policy in policies)
     missing = ranks.all_reduce_max(passes) - passes if is_sharded else 0
-    yield
-    for _ in range(missing):
-        for policy in policies:
-            _dummy_pass(policy)
+    is_failed = False
+    try:
+        yield
+        for _ in range(missing):
+            for policy in policies:
+                _dummy_pass(policy)
+    except torch.OutOfMemoryError:
+        is_failed = True
+    if (is_failed and is_sharded) or ranks.any(is_failed)[0]:
+        raise PassOutOfMemory
 
 
 def _dummy_pass(policy: Policy) -> None:

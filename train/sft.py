@@ -43,14 +43,14 @@ class SftTrainer:
         self.policy, self._config, self._ranks = policy.train(), config.in_steps(trunks), ranks
         size, tokens = config.sessions_per_batch, config.tokens_per_batch
         self._plan = SessionPlan(trunks, size, tokens, f"{seed} sft", ranks.share)
-        self.total_steps = self._config.total_steps
+        self.total_steps, self.max_batch_tokens = self._config.total_steps, config.max_batch_tokens
         self.optimizer = Optimizer(policy.model, config.optimizer, self.total_steps, ranks)
         self._flops = FlopCounter(policy.model)
 
     def step(self, step: int) -> dict[str, float]:
         """Takes one optimizer step, which depends on the weights and `step` only; returns its metrics."""
         batch = self._plan.batch(step, self._config.replies_at(step))
-        packs = list(sft_packs(batch, self._config.max_batch_tokens))
+        packs = list(sft_packs(batch, self.max_batch_tokens))
         steps = iter([(trunk, reply) for trunk, replies in batch for reply in replies])
         total = self._ranks.all_reduce_sum(sum(map(self.units, packs)))
         metrics = {"loss": 0.0, "tokens": 0.0, "flops": 0.0}
@@ -71,7 +71,7 @@ class SftTrainer:
     def compute_nll(self, trunks: Sequence[SessionTokens]) -> float:
         """Returns the mean negative log-likelihood of the logged replies of `trunks`, in nats per reply."""
         batch = own_share([(trunk, trunk.replies) for trunk in trunks if trunk.replies], self._ranks.share)
-        packs = list(sft_packs(batch, self._config.max_batch_tokens))
+        packs = list(sft_packs(batch, self.max_batch_tokens))
         steps = iter([(trunk, reply) for trunk, replies in batch for reply in replies])
         sums = {"nll": 0.0, "replies": float(sum(len(packed.reply_lengths) for packed in packs))}
         with same_passes(self._ranks, len(packs), self.policy):

@@ -305,12 +305,13 @@ class TrainConfig(Config):
         return [decoding for decoding in decodings if decoding.rationales is None or not is_pointer]
 
     def resolve_precision(self, *, on_gpu: bool) -> "TrainConfig":
-        """Returns the configuration with `auto` replaced by a precision, which a resumed run keeps on any machine.
+        """Returns the configuration with a definite precision, which a resumed run keeps on any machine.
 
         Args:
-            on_gpu: True resolves `auto` for a GPU, False for this machine.
+            on_gpu: True resolves `auto` and None for a GPU, False for this machine.
         """
-        precision = "bfloat16_autocast" if on_gpu and self.model.precision == "auto" else self.model.computed_in
+        is_fast = on_gpu and self.model.precision in (None, "auto")
+        precision = "bfloat16_autocast" if is_fast else self.model.computed_in
         model = msgspec.structs.replace(self.model, precision=precision)
         return msgspec.structs.replace(self, model=model)
 

@@ -33,6 +33,7 @@ from replay_sessions.store import SessionStore
 from shop_env.evaluation.results_file import LOG_FILE
 from shop_env.prompts import read_instructions
 from shop_env.reward.score import REWARD_PRESETS
+from train.machine import GpuName
 from train.model_paths import check_model
 
 PROGRAM = "shop-r1 train"
@@ -42,12 +43,20 @@ class MachineOptions(Record):
     """The GPUs that --dry-run plans for.
 
     Attributes:
-        gpus: The number of GPUs, with a process for each; None means this machine, with the processes of this launch.
-        gpu_gib: The memory of each GPU in GiB; not used for this machine.
+        gpus: The number of GPUs, with a process for each; None means one of `gpu`, or this machine, with the processes
+            of this launch.
+        gpu: The kind of GPU, which says memory and speed; None means this machine, or any with `gpus`.
+        gpu_gib: The memory of each GPU in GiB; None means that of `gpu`, or 80; not used for this machine.
     """
 
     gpus: int | None = None
-    gpu_gib: float = 80.0
+    gpu: GpuName | None = None
+    gpu_gib: float | None = None
+
+    @property
+    def is_this(self) -> bool:
+        """True for the machine that the command runs on."""
+        return self.gpus is None and self.gpu is None
 
 
 class RunOptions(Record):
@@ -169,7 +178,7 @@ def _with_folder(options: RunOptions, config: TrainConfig) -> tuple[RunOptions, 
     Raises:
         BadConfig: The folder holds another run, or the file of the prompt's instructions cannot be read.
     """
-    config = config.resolve_precision(on_gpu=options.machine.gpus is not None)
+    config = config.resolve_precision(on_gpu=not options.machine.is_this)
     if config.prompt.system_file:
         read_instructions(config.prompt.system_file)  # reports a missing file before the store is read
     preset = Path(options.preset).stem

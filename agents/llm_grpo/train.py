@@ -8,8 +8,8 @@
   shop-r1 train --preset smollm2_cpu --dry-run
 
 By default it trains on the demo shop, on two CPU cores. --resume continues a stopped run. --dry-run trains nothing: it
-prints steps, tokens, the shares of steps with pages that are too long, and memory, on this machine or on --machine.gpus
-of --machine.gpu-gib. --show-prompt prints the messages of the first scored step.
+prints steps, tokens, the shares of steps with pages that are too long, memory and hours, on this machine or on
+--machine.gpus 8 --machine.gpu h100. --show-prompt prints the messages of the first scored step.
 
 Phases: sft ─► shop_r1 (GRPO from sft) and sft_longer (SFT from sft, with as much compute) ─► evaluation.
 
@@ -32,7 +32,7 @@ from replay_sessions.foundation.config_errors import keyword_signature
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
 from shop_env.evaluation.results_file import EvaluationLog, read_log
-from train.machine import get_world_size
+from train.machine import get_world_size, let_segments_expand
 
 
 def train(**options: Any) -> EvaluationLog:
@@ -61,6 +61,7 @@ vars(train)["__signature__"] = keyword_signature(RunOptions, TrainConfig, result
 
 
 def _run(words: Sequence[str]) -> int:
+    let_segments_expand()
     prepare_once = cache(partial(prepare, words, __doc__))
     if get_world_size() == 1:
         # Prints help and errors of the call before torch is loaded; with several processes, only one of them prints.
@@ -72,7 +73,7 @@ def _run(words: Sequence[str]) -> int:
     with requires_extra("train"):
         from agents.llm_grpo import command  # noqa: PLC0415 - an extra that may be missing
     try:
-        return command.run(prepare_once)
+        return command.run(prepare_once, words)
     except KeyboardInterrupt:
         folder = prepare_once()[1]
         if get_world_size() > 1 or not (folder / "run.json").exists():

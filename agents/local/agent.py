@@ -41,7 +41,7 @@ def local(
     temperature: float = 0.0,
     max_new_tokens: int = 160,
     max_tokens: int = 4096,
-    precision: Precision = "float32",
+    precision: Precision | None = None,
     device: str | None = None,
     style: Style | None = None,
     system_file: str | None = None,
@@ -62,7 +62,8 @@ def local(
         max_new_tokens: The maximum number of tokens of a reply.
         max_tokens: The maximum number of tokens of prompt and reply together. The earliest pages of a longer prompt are
             left out.
-        precision: The precision of computation, such as `float32` or `bfloat16_autocast`.
+        precision: The precision of computation, `float32` or `bfloat16_autocast`; None means bfloat16 on a GPU, and
+            float32 elsewhere.
         device: The device of the model; None means a GPU if the machine has one.
         style, system_file: The format of prompts (shop_env.prompts.PromptConfig); None means the format that the
             adapter or the model was trained with, if it is a checkpoint of a training run, or else the default.
@@ -78,6 +79,8 @@ def local(
         CheckpointMismatch: The model or the adapter cannot be loaded.
         MissingExtra: The package that reads GGUF files or adapters is not installed.
     """
+    device = device or usual_device()
+    precision = precision or ("float32" if device == "cpu" else "bfloat16_autocast")
     check_choice("precision", precision, Precision)
     if path is not None and is_pointer(Path(path)):
         return PointerPolicy(path, temperature=temperature)
@@ -106,7 +109,7 @@ def local(
         template_variables=variables,
         template_date=date,
     )
-    policy = _load(model_path, adapter, info, device or usual_device())
+    policy = _load(model_path, adapter, info, device)
     return PolicyAgent(policy=policy, temperature=temperature, decode=decode, rationales=rationales)
 
 

@@ -2,6 +2,7 @@
 
   shop-r1 sweep mine.toml --out runs/mine
   shop-r1 sweep shop_r1_table2 --out runs/paper --dry-run
+  shop-r1 sweep shop_r1_table2 --preset shop_r1_3b --store stores/mine --out runs/paper --gpus-per-run 8
   shop-r1 sweep shop_r1_table2 --out runs/paper -- --evaluation.sessions 200
   shop-r1 sweep customer_r1_table4 --preset smollm2_cpu --seeds 0 \\
     --store stores/mine --out runs/customer
@@ -31,6 +32,7 @@ out: they would be 0 by construction. It writes NAME.json, .md and .csv to OUT.
 
 import sys
 
+from benchmarks.sweep.cost import estimate_cost
 from benchmarks.sweep.file import load_sweep
 from benchmarks.sweep.result import sweep_result
 from benchmarks.sweep.runs import SweepOptions, plan, run_missing, without_untaught_rows
@@ -44,9 +46,9 @@ def _run(options: SweepOptions) -> None:
     planned = plan(sweep, options)
     runs = [run for seed_runs in planned.values() for run in seed_runs]
     if options.dry_run:
-        print_results(sweep.title, *(line for run in runs for line in run.describe()))
+        print_results(sweep.title, *(line for run in runs for line in run.describe()), *estimate_cost(planned, options))
         return
-    run_missing(runs, options.processes)
+    run_missing(runs, options.processes, gpus_per_run=options.gpus_per_run, launch=options.launch)
     result = sweep_result(sweep, planned, options)
     paths = write(result, sweep, options.out)
     for section in sections(result, sweep, full=False):

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Annotated
 
 import msgspec
@@ -23,12 +24,12 @@ import tyro
 
 from agents.agent_code import gives_probabilities
 from agents.llm_grpo.config import TrainConfig
-from agents.llm_grpo.options import prepare
+from agents.llm_grpo.options import MachineOptions, prepare
 from agents.llm_grpo.presets import load_preset
 from agents.llm_grpo.run_folder import check_store
 from benchmarks.leaderboard.ranking import LeaderboardConfig, agent_specs
 from benchmarks.sweep.file import RunSpec, Sweep
-from benchmarks.sweep.processes import StopForwarder, run_process
+from benchmarks.sweep.processes import StopForwarder, gpu_environments, launch_words, list_gpus, run_process
 from replay_sessions.demo_shop.visits import DEMO_SESSIONS, write_demo_store
 from replay_sessions.foundation.command_line import parse_options
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error, check_at_least
@@ -49,7 +50,11 @@ class SweepOptions(Record):
         store: A store that replaces those of the file and of presets: a path, or `demo` for a demo shop of each seed.
         preset: A preset that replaces that of every training.
         processes: Number of runs at the same time.
-        dry_run: Print which runs are finished and which are missing, without running any.
+        gpus_per_run: The number of GPUs of each run, which runs at the same time do not share; a training has a process
+            for each. None divides the GPUs evenly among the runs, with one process each.
+        launch: The launcher of each training, such as "torchrun --nproc-per-node 8".
+        dry_run: Print which runs are finished and which are missing, and what these cost, without running any.
+        machine: The machine that the dry run plans for; its `gpus` are those of a run.
         flags: Further flags of every run's command, after `--`.
     """
 
@@ -60,10 +65,13 @@ class SweepOptions(Record):
     store: str | None = None
     preset: str | None = None
     processes: int = 1
+    gpus_per_run: int | None = None
+    launch: str | None = None
     dry_run: bool = False
+    machine: MachineOptions = MachineOptions()
 
     def __post_init__(self) -> None:
-        check_at_least(1, processes=self.processes)
+        check_at_least(1, processes=self.processes, gpus_per_run=self.gpus_per_run)
 
     @property
     def name(self) -> str:
@@ -112,13 +120,18 @@ class PlannedRun:
         needed = {steps_file(name) for name in decodings}
         return is_intact and needed <= {entry.steps for entry in present}
 
+    @property
+    def missing_phases(self) -> list[str]:
+        """The phases of a training that are not finished."""
+        file = self.folder / "phases.json"
+        finished = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        return [phase for phase in (self.config.phases if self.config else ()) if phase not in finished]
+
     def describe(self) -> Iterator[str]:
         """Yields the state of the run, then that of each phase of a training."""
         yield f"{self.folder}: {'finished' if self.is_finished else 'to be run'}, store {self.store}"
-        phases = self.folder / "phases.json"
-        finished = json.loads(phases.read_text(encoding="utf-8")) if phases.exists() else {}
         for phase in self.config.phases if self.config else ():
-            yield f"  {phase:<26} {'finished' if phase in finished else 'missing'}"
+            yield f"  {phase:<26} {'missing' if phase in self.missing_phases else 'finished'}"
 
 
 def without_untaught_rows(sweep: Sweep, options: SweepOptions) -> Sweep:
@@ -211,14 +224,23 @@ def _preset_flags(run: RunSpec, preset: str) -> tuple[str, ...]:
     return run.flags_of.get(name, ())
 
 
-def run_missing(runs: Sequence[PlannedRun], processes: int = 1) -> None:
+def run_missing(
+    runs: Sequence[PlannedRun], processes: int = 1, *, gpus_per_run: int | None = None, launch: str | None = None
+) -> None:
     """Makes the runs that are not finished, `processes` at a time; their tables are not printed.
 
+    Args:
+        runs: The runs.
+        processes, gpus_per_run, launch: As in SweepOptions.
+
     Raises:
-        BadConfig: Another process works in the folder of a run.
+        BadConfig: Another process works in the folder of a run, or there are too few GPUs.
         ShopR1Error: A run failed.
     """
     missing = [run for run in runs if not run.is_finished]
+    free = SimpleQueue[dict[str, str]]()  # the GPUs of a run
+    for variables in gpu_environments(list_gpus(), processes, gpus_per_run):
+        free.put(variables)
     if any(run.config for run in missing):
         with requires_extra("train"):  # reports a missing extra before hours of work
             import agents.llm_grpo.command  # noqa: F401, PLC0415 - torch may be missing
@@ -227,17 +249,21 @@ def run_missing(runs: Sequence[PlannedRun], processes: int = 1) -> None:
             if not run.store.exists():
                 write_demo_store(run.store, DEMO_SESSIONS, run.seed)
     with StopForwarder() as stops, ThreadPoolExecutor(processes) as pool:
-        for future in [pool.submit(_run, run, stops) for run in missing]:
+        for future in [pool.submit(_run, run, stops, free, launch_words(launch, gpus_per_run)) for run in missing]:
             future.result()
 
 
-def _run(run: PlannedRun, stops: StopForwarder) -> None:
+def _run(run: PlannedRun, stops: StopForwarder, free: SimpleQueue[dict[str, str]], launcher: Sequence[str]) -> None:
     if stops.ended:  # a signal came, or another run failed
         return
+    variables = free.get()
     try:
         sys.stderr.write(f"run: {run.folder}\n")
-        if code := run_process([sys.executable, "-m", run.module, *run.words], stops):
+        started = launcher if run.config else [sys.executable]
+        if code := run_process([*started, "-m", run.module, *run.words], stops, variables):
             raise ShopR1Error(f"the run in '{run.folder}' ended with exit code {code}; its message stands above.")
     except BaseException:
         stops.ended = True
         raise
+    finally:
+        free.put(variables)

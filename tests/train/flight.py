@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -23,10 +23,12 @@ from replay_sessions.schema import Click
 from shop_env.reward import reward_preset
 from tests.oracles.fake_accelerator import DEVICE, FakeAccelerator
 from tests.train.conftest import Tiny, get_pass_shape, make_tiny
+from train import memory
 from train.config import LoraConfig, OptimizerConfig, SftConfig, SftStage
 from train.grpo.config import GrpoConfig
 from train.grpo.groups import micro_batches
 from train.grpo.trainer import prompt_seeds
+from train.lora import copy_adapter
 from train.memory import Memory, Passes, build_on_meta, estimate_memory
 from train.objectives.grpo import GrpoTrainer
 from train.policy import Policy
@@ -38,6 +40,7 @@ from train.tokens import ReplySpan, SessionTokens
 
 OPTIMIZER = OptimizerConfig(lr=1e-5)
 STEPS, REPLY, GENERATIONS = 4, 20, 8
+FROZEN = "frozen_1"  # the name of the reference's adapter
 # hidden size, layers, heads, key-value heads, size in the MLP, whether embeddings are tied: config.json
 SHAPES = {
     "0.5B": (896, 24, 14, 2, 4864, True),
@@ -66,11 +69,21 @@ class Flight:
     product_layers: int = 0
     processes: int = 1
     layers: int | None = 2
-    lora: LoraConfig | None = None  # SFT alone: an adapter of a fake model cannot be copied
+    lora: LoraConfig | None = None
+    sessions: int = 1  # with different prompts, sampled from at once
+    free_gib: float = 80.0  # what sampling finds free
 
     @property
     def config(self) -> Qwen2Config:
         return qwen2_config(self.model, self.layers)
+
+    @property
+    def trunks(self) -> list[SessionTokens]:
+        """Two sessions of each process, with prompts that are shared by every so many."""
+        return [
+            SessionTokens(str(number), [1 + number % self.sessions] * self.tokens, self.trunk.replies)
+            for number in range(max(2, self.sessions) * self.processes)
+        ]
 
     @property
     def trunk(self) -> SessionTokens:
@@ -81,8 +94,8 @@ class Flight:
 
 @dataclass
 class Log:
-    """Bytes at the most and, after it, for good, in each part, and at each token drawn; synchronizations by line; what
-    is estimated.
+    """Bytes at the most and, after it, for good, in each part, and at each token drawn; what each call of sampling took
+    at the most; synchronizations by line; what is estimated.
     """
 
     peaks: dict[str, int] = field(default_factory=dict)
@@ -90,6 +103,7 @@ class Log:
     syncs: dict[str, Counter[str]] = field(default_factory=dict)
     estimated: dict[str, Memory] = field(default_factory=dict)
     drawing: list[int] = field(default_factory=list)
+    sampling: list[int] = field(default_factory=list)
 
 
 class _FakeRanks(Ranks):
@@ -107,32 +121,32 @@ def _tiny() -> Tiny:
 def fly(flight: Flight) -> Log:
     """Two steps of SFT, then two of GRPO with its sampling, each of two sessions and two packs in each process."""
     log, ranks = Log(), _FakeRanks(0, flight.processes) if flight.processes > 1 else Ranks()
-    trunks = [replace(flight.trunk, session_id=str(rank)) for rank in range(2 * flight.processes)]
+    trunks = flight.trunks
     sft = SftConfig(
         optimizer=OPTIMIZER,
         stages=(SftStage(steps=2),),
         max_batch_tokens=flight.tokens,
-        sessions_per_batch=2 * flight.processes,
+        sessions_per_batch=len(trunks),
         tokens_per_batch=2**30,
     )
     grpo = GrpoConfig(
         optimizer=OPTIMIZER, steps=2, max_batch_tokens=flight.tokens + 1024,
-        sessions_per_batch=2 * flight.processes, tokens_per_batch=2**30, max_new_tokens=REPLY,
+        sessions_per_batch=len(trunks), tokens_per_batch=2**30, max_new_tokens=REPLY,
         filter_zero_variance=False, num_generations=GENERATIONS,
     )  # fmt: skip
-    with FakeAccelerator() as gpu, _fake_processes(flight.processes), _fake_kernel(), _counted_draws(gpu, log):
+    free = patch.object(memory, "get_free_bytes", lambda _device: int(flight.free_gib * 2**30))
+    with FakeAccelerator() as gpu, _fake_processes(flight.processes), _fake_kernel(), _counted_draws(gpu, log), free:
         trainer: Any = SftTrainer(policy := _policy(flight, ranks), trunks, sft, seed=0, ranks=ranks)
         _measure(log, gpu, "sft", trainer.step)
         del trainer, policy
         gc.collect()  # FSDP's modules and hooks hold each other
         assert gpu.alive < 2**20, "SFT leaves something on the device"
-        groups = [] if flight.lora else _fly_grpo(flight, trunks, grpo, ranks, log, gpu)
+        groups = _fly_grpo(flight, trunks, grpo, ranks, log, gpu)
     (packed,) = sft_packs([(flight.trunk, flight.trunk.replies)], flight.tokens)
     log.estimated["sft"] = _estimate(flight, packed, has_reference=False)
-    if groups:
-        packs = [each.packed for each in micro_batches(groups, grpo.max_batch_tokens)]
-        assert len(packs) == 2
-        log.estimated["grpo"] = _estimate(flight, packs[0], has_reference=True)
+    packs = [each.packed for each in micro_batches(groups, grpo.max_batch_tokens)]
+    assert len(packs) == max(2, flight.sessions)
+    log.estimated["grpo"] = _estimate(flight, packs[0], has_reference=True)
     return log
 
 
@@ -157,15 +171,18 @@ class SeedsByPrompt(GrpoTrainer):
 def _fly_grpo(flight: Flight, trunks: Any, grpo: GrpoConfig, ranks: Ranks, log: Log, gpu: FakeAccelerator) -> Any:
     """The groups of the last step."""
     policy = _policy(flight, ranks)
+    reference = Policy(policy.model, autocast=torch.bfloat16, adapter=FROZEN) if flight.lora else policy.frozen()
     trainer: Any = SeedsByPrompt(
-        policy, policy.frozen(), _tiny().tokenizer, trunks, grpo, reward_preset("shop_r1"), seed=0, ranks=ranks
+        policy, reference, _tiny().tokenizer, trunks, grpo, reward_preset("shop_r1"), seed=0, ranks=ranks
     )
     sample, groups = trainer.groups, []
 
     def sample_and_measure(step: int) -> Any:
-        gpu.peak, before = gpu.alive, gpu.syncs.copy()
+        gpu.peak = alive = gpu.alive
+        before = gpu.syncs.copy()
         log.drawing.clear()
         groups[:] = sample(step)
+        log.sampling.append(gpu.peak - alive)
         log.peaks["sample"], log.syncs["sample"] = gpu.peak, gpu.syncs - before
         gpu.peak, gpu.syncs = gpu.alive, before
         return groups
@@ -186,6 +203,9 @@ def _measure(log: Log, gpu: FakeAccelerator, name: str, step: Any) -> None:
 
 def _policy(flight: Flight, ranks: Ranks) -> Policy:
     model = build_on_meta(flight.config, flight.lora)
+    if flight.lora:
+        with torch.device("meta"):  # peft cannot copy an adapter of fake tensors
+            assert copy_adapter(model) == FROZEN
     _allocate_fake_weights(model)
     passes: dict[str, Any] = {
         "autocast": torch.bfloat16,

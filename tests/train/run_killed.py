@@ -25,6 +25,8 @@ STEPS = 30
 class SmallTrainer:
     """Fits one number."""
 
+    max_batch_tokens = 1
+
     def __init__(self, model: torch.nn.Module) -> None:
         self._model = model
         self.optimizer = Optimizer(model, OptimizerConfig(lr=0.1), STEPS)

@@ -3,6 +3,7 @@
 import copy
 import gc
 import weakref
+from functools import partial
 from typing import Any
 
 import pytest
@@ -62,6 +63,29 @@ def test_parts_that_are_wrong_or_do_not_compile_leave_the_modules(tiny: Tiny, fa
     assert "the model's own modules (fused: " in line
     assert ("RuntimeError: no compiler)" in line) == (fault == "raises")
     assert learnt(Policy(model), packed)[0].equal(learnt(Policy(own_model(tiny)), packed)[0])
+
+
+@pytest.mark.long
+def test_tf32_in_the_head_compiles_no_part_of_a_layer_anew(tiny: Tiny) -> None:
+    packed, graphs = pack([random_tree(tiny, index) for index in range(2)]), {}
+
+    def count(graph: Any, _inputs: Any) -> Any:
+        compiled.append(graph)
+        return graph.forward
+
+    for precision in ("float32", "tf32"):
+        compiled: list[Any] = []
+        torch._dynamo.reset()
+        model = own_model(tiny).train()
+        fuse(model, torch.bfloat16, partial(torch.compile, backend=count, dynamic=True))
+        policy = Policy(model, autocast=torch.bfloat16, head_precision=precision, gradient_checkpointing=True)
+        for _ in range(2):
+            with torch.no_grad():
+                policy.log_probs(packed)
+            policy.log_probs(packed).sum().backward()
+            assert torch.get_float32_matmul_precision() == "highest"
+        graphs[precision] = len(compiled)
+    assert graphs["tf32"] == graphs["float32"] > 0
 
 
 @pytest.mark.gpu

@@ -8,14 +8,27 @@ from train.config import OptimizerConfig
 from train.loop import Optimizer, learning_rate, validation_steps
 
 
-def test_an_infinite_gradient_stops_training_and_leaves_the_weights() -> None:
+def test_three_gradients_in_a_row_that_are_not_finite_are_skipped_and_the_fourth_stops_training() -> None:
     model = torch.nn.Linear(2, 1)
     before = model.weight.detach().clone()
     optimizer = Optimizer(model, OptimizerConfig(lr=0.1), total_steps=10)
-    model.weight.grad, model.bias.grad = torch.full_like(model.weight, float("inf")), torch.zeros_like(model.bias)
-    with pytest.raises(TrainingDiverged, match="lower lr"):
-        optimizer.step(4)
+
+    def step(gradient: float) -> dict[str, float]:
+        model.weight.grad = torch.full_like(model.weight, gradient)
+        return optimizer.step(4)
+
+    for gradient in (float("inf"), float("nan"), float("inf")):
+        assert step(gradient).keys() == {"lr", "skipped"}
+        assert model.weight.grad is None
     assert torch.equal(model.weight, before)
+    assert step(1.0).keys() == {"lr", "grad_norm"}
+    moved = model.weight.detach().clone()
+    assert not torch.equal(moved, before)
+    for _ in range(3):
+        step(float("nan"))
+    with pytest.raises(TrainingDiverged, match="lower lr"):
+        step(float("nan"))
+    assert torch.equal(model.weight, moved)
 
 
 def test_every_validation_falls_after_the_learning_rate_has_decayed() -> None:

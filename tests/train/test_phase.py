@@ -6,14 +6,22 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
+import torch
 
+from replay_sessions.foundation.errors import DeviceFailed
+from tests.train.conftest import Tiny, own_model
+from tests.train.in_ranks import SFT
 from tests.train.run_killed import STEPS, small_phase
 from train.checkpoints import load_state
 from train.metrics_file import Row, read_metrics
 from train.phase import Phase, PhaseResult, Stopped, run_phase
-from train.run_log import RunLog
+from train.policy import Policy
+from train.run_log import NoLog, RunLog
+from train.sft import SftTrainer
 
 VALIDATED = {10, 20, STEPS}
 
@@ -128,3 +136,47 @@ def test_a_phase_is_not_converged_if_its_last_validation_has_the_lowest_nll(
 def test_nothing_is_said_of_the_convergence_of_a_phase_with_a_single_validation(tmp_path: Path) -> None:
     phase = replace(small_phase(), validate_at={STEPS}, validate=lambda: 0.5, compute_nll=lambda: 1.0)
     assert run(phase, tmp_path).is_converged is None
+
+
+class SmallGpu(SftTrainer):
+    """Trains with memory for passes of `memory` tokens."""
+
+    memory = 2**30
+
+    def log_probs(self, packed: Any, steps: Any) -> Any:
+        if packed.input_ids.numel() > self.memory:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return super().log_probs(packed, steps)
+
+
+class Lines(NoLog):
+    """A log that only has lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def info(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def test_a_pass_without_memory_is_halved_once_and_then_an_error(tiny: Tiny, tmp_path: Path) -> None:
+    longest = max(len(trunk.tokens) for trunk in tiny.trunks)
+    halved = msgspec.structs.replace(SFT, max_batch_tokens=2 * longest)
+
+    def train(name: str, tokens: int, memory: int) -> tuple[Any, list[str]]:
+        model, log = own_model(tiny), Lines()
+        trainer = SmallGpu(Policy(model), tiny.trunks, msgspec.structs.replace(halved, max_batch_tokens=tokens), seed=0)
+        trainer.memory = memory
+        run_phase(Phase(name, model, trainer, 2, set(), lambda: 0.0, lambda _: None), tmp_path / name, log, 1e9)
+        return model, log.lines
+
+    model, lines = train("little", 4 * longest, 2 * longest)
+    expected, no_lines = train("enough", 2 * longest, 2 * longest)
+    assert lines == [
+        f"little: step 1 takes more than the GPU's memory: passes have at most {2 * longest:,} tokens from here on"
+    ]
+    assert no_lines == []
+    for ours, theirs in zip(model.parameters(), expected.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+    with pytest.raises(DeviceFailed, match="more than the GPU's memory"):
+        train("none", 4 * longest, longest - 1)

@@ -10,7 +10,7 @@ from tests.train.conftest import Tiny, own_model
 from tests.train.test_session_tree import random_tree
 from train import machine as machine_module
 from train.attention.structured import Structured
-from train.config import SamplingConfig
+from train.config import ModelConfig, SamplingConfig
 from train.machine import default_precision, format_precision
 from train.policy import Policy, autocast_dtype
 from train.rollouts.engine import generate
@@ -60,6 +60,12 @@ def test_auto_is_bfloat16_on_a_gpu_that_torch_can_use(
     assert default_precision() == "float32"
     (machine / "gpu").touch()
     assert default_precision() == usual
+    assert ModelConfig().computed_in == usual
+
+
+def test_the_default_is_float32_on_any_processor(machine: Path) -> None:
+    (machine / "cpuinfo").write_text("flags : amx_bf16\n")
+    assert (default_precision(), ModelConfig().computed_in) == ("bfloat16_autocast", "float32")
 
 
 def test_a_precision_that_is_imitated_is_warned_of(machine: Path) -> None:

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,24 @@ def trained(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Callable[[s
     return lambda name: folder_of(name in FEW)
 
 
-def train_all(tiny: Tiny, folder: Path, names: Sequence[str]) -> None:
+def fork_two(folder: Path, names: Sequence[str]) -> None:
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    done = run_python("-m", "tests.train.in_ranks", folder, *names, **shared)
+    assert done.returncode == 0, done.stderr
+
+
+def launch_two(folder: Path, names: Sequence[str], **variables: str) -> list[tuple[int, str]]:
+    """Two launchers with a rendezvous, as on two machines: their exit codes and what they say."""
+    meeting = ("--nnodes", "2", "--nproc-per-node", "1", "--rdzv-backend", "c10d", "--rdzv-id", "ranks")
+    words = (*meeting, "--rdzv-endpoint", f"127.0.0.1:{free_port()}", "-m", "tests.train.in_ranks", folder, *names)
+    with ThreadPoolExecutor(2) as pool:
+        launched = [pool.submit(run_python, "-m", "torch.distributed.run", *words, **variables) for _ in range(2)]
+        return [(each.result().returncode, each.result().stderr) for each in launched]
+
+
+def train_all(
+    tiny: Tiny, folder: Path, names: Sequence[str], two: Callable[[Path, Sequence[str]], object] = fork_two
+) -> None:
     """Every case in one process, in two, and handed on after two steps."""
     for kind in ("one", "two", "one_then_two", "two_then_one"):
         tiny.save(folder / kind / "base")
@@ -60,11 +78,9 @@ def train_all(tiny: Tiny, folder: Path, names: Sequence[str]) -> None:
     for name in names:
         train(name, tiny, folder / "one")
         train(name, tiny, folder / "one_then_two", stop_after=2)
-    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    done = run_python("-m", "tests.train.in_ranks", folder, *names, **shared)
-    assert done.returncode == 0, done.stderr
+    two(folder, names)
     for name in names:
-        train(name, tiny, folder / "two_then_one", after=2)
+        train(name, tiny, folder / "two_then_one")
 
 
 def figures(folder: Path) -> list[dict[str, float]]:
@@ -127,3 +143,33 @@ def test_weights_moved(trained: Callable[[str], Path], tiny: Tiny, name: str) ->
 def test_processes_share_work_and_tell_all_the_result_of_one(trained: Callable[[str], Path]) -> None:
     said: dict[str, Any] = read_json(trained("sft") / "said.json")
     assert said == {"shared": [[0, 0, 2, 4], [1, 1, 3]], "once": {"by": 0}}
+
+
+@pytest.mark.slow
+def test_two_launchers_with_a_rendezvous_train_what_one_process_does(tiny: Tiny, tmp_path: Path) -> None:
+    names = ["grpo", "sft_sharded"]
+    train_all(tiny, tmp_path, names, launch_two)
+    for name in names:
+        assert_same_weights(tmp_path / "two" / name, tmp_path / "one" / name)
+        assert_same_weights(tmp_path / "one_then_two" / name, tmp_path / "one" / name)
+        losses = [[row["loss"] for row in figures(tmp_path / kind / name) if "loss" in row] for kind in ("two", "one")]
+        assert losses[0] == pytest.approx(losses[1], rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sft", "sft_sharded"])
+def test_a_machine_that_dies_ends_the_run_with_a_line_and_it_goes_on(tiny: Tiny, tmp_path: Path, name: str) -> None:
+    for kind in ("one", "two", "one_then_two", "two_then_one"):
+        tiny.save(tmp_path / kind / "base")
+        store_at(tmp_path / kind / "store", tiny.sessions)
+    ended = dict(sorted(launch_two(tmp_path, [name], KILL_IN="3")))
+    print(ended)
+    assert len(ended) == 2 and 0 not in ended
+    (line,) = [line for line in "".join(ended.values()).splitlines() if "was lost" in line and "ShopR1Error" in line]
+    assert "--resume" in line
+    saved = load_state(tmp_path / "two" / name)
+    assert saved is not None and saved[1]["done"] == 2
+    train(name, tiny, tmp_path / "one")
+    train(name, tiny, tmp_path / "one_then_two", stop_after=2)
+    assert [code for code, _ in launch_two(tmp_path, [name])] == [0, 0]
+    assert_same_weights(tmp_path / "two" / name, tmp_path / "one" / name)

@@ -78,6 +78,7 @@ class GroupTrainer(ABC):
         has_reference: Whether the loss uses the frozen policy that the phase began with.
         measured: The name of the metric for the value that `rewards` measures by the policy.
         total_steps: The number of batches.
+        max_batch_tokens: The most tokens of a pass.
     """
 
     Options: ClassVar[type[Config]] = Config
@@ -104,7 +105,7 @@ class GroupTrainer(ABC):
         self.options: Any = self.Options() if options is None else options
         self.policy, self.reference, self.tokenizer = policy.train(), reference, tokenizer
         self.config, self.reward, self.ranks = config.in_steps(scored_trunks(trunks)), reward, ranks
-        self.total_steps = self.config.total_steps
+        self.total_steps, self.max_batch_tokens = self.config.total_steps, config.max_batch_tokens
         self._plan = grpo_plan(trunks, config, seed, ranks)
         self._seed, self._engine = seed, engine or LocalEngine(self.policy)
         self.optimizer = Optimizer(policy.model, config.optimizer, self.total_steps * config.num_iterations, ranks)
@@ -158,7 +159,7 @@ class GroupTrainer(ABC):
         metrics = self.sampling_metrics(groups_P)
         used_P = [group for group in groups_P if self.is_used(group)]
         metrics["groups_used"] = self.ranks.all_reduce_sum(len(used_P))
-        batch = list(micro_batches(deal_groups(used_P, self.ranks), config.max_batch_tokens))
+        batch = list(micro_batches(deal_groups(used_P, self.ranks), self.max_batch_tokens))
         packs = [micro_batch.packed for micro_batch in batch]
         sampled, packed = sampled_work(groups_P), packed_work(packs)
         tokens, row_tokens = map(self.ranks.all_reduce_sum, (packed.tokens, sum(each.row_tokens for each in packs)))

@@ -61,7 +61,7 @@ class ExpectedReward(Trainer):
         self.policy, self.reference, self._tokenizer = policy.train(), reference, tokenizer
         self.config, self._reward, self.ranks = config.in_steps(scored_trunks(trunks)), reward, ranks
         self._candidates, self._extraction = candidates, extraction
-        self.total_steps = self.config.total_steps
+        self.total_steps, self.max_batch_tokens = self.config.total_steps, config.max_batch_tokens
         self._plan = grpo_plan(trunks, config, seed, ranks)
         self.optimizer = Optimizer(policy.model, config.optimizer, self.total_steps * config.num_iterations, ranks)
         self._flops = FlopCounter(policy.model)
@@ -72,7 +72,7 @@ class ExpectedReward(Trainer):
             (trunk, [(reply, self._outcomes(trunk, reply)) for reply in replies])
             for trunk, replies in self._plan.batch(step)
         ]
-        packs = [OutcomePack.of(batch) for batch in split_batches(sessions, _cost, self.config.max_batch_tokens)]
+        packs = [OutcomePack.of(batch) for batch in split_batches(sessions, _cost, self.max_batch_tokens)]
         count = self.ranks.all_reduce_sum(sum(len(steps) for _, steps in sessions))
         metrics: dict[str, float] = {}
         for update in range(self.config.num_iterations):

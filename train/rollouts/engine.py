@@ -28,7 +28,7 @@ from train.memory import DISTRIBUTION_BYTES, get_cache_budget, get_token_bytes
 from train.policy import Policy
 from train.rollouts.branches import TrunkCache, Visible, build_branches
 from train.rollouts.decoder import Decoder
-from train.rollouts.layers import Layers, build_layers
+from train.rollouts.layers import Layers, build_layers, try_layers
 from train.rollouts.sampling import draw_uniforms
 from train.sampler import split_batches
 from train.session_tree import get_head_shape
@@ -140,9 +140,10 @@ def generate(
     was_training = policy.training
     policy.eval()
     replies: list[list[SampledReply]] = [[] for _ in prompts]
-    if config.max_cache_bytes is None and policy.device.type == "cuda":
+    if config.max_cache_bytes is None and policy.device.type != "cpu":
         longest = max(map(len, prompts))
         config = config.within(get_cache_budget(policy.model, longest, policy.compute_dtype))
+    try_layers(policy)
     with policy.forward_context():
         layers = build_layers(policy)
         for trunks in trunk_batches(prompts, config, policy.model.config, policy.compute_dtype):

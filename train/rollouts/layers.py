@@ -1,8 +1,9 @@
 """The layers of a model as sampling uses them: prepared once, and passed many times with the same weights.
 
     DecoderLayers   for Llama, Qwen2, Qwen3 and similar models: weights are cast once to the dtype of matrix products,
-                    LoRA is merged, and matrices with the same input are joined. On CUDA the operations between the
-                    products are compiled.
+                    and matrices with the same input are joined where they are cast. LoRA's are multiplied beside
+                    them, because merging would copy all weights. On CUDA the operations between the products are
+                    compiled.
     Policy          for any other model: its own modules
 
 DecoderLayers are used if a trial succeeds: on a few random tokens their logits must equal those of the policy.
@@ -39,10 +40,12 @@ class _Product(NamedTuple):
 
     Attributes:
         sizes: The widths of the parts of the output.
+        adapters: LoRA's two matrices for each part, the second scaled; None for a part without.
     """
 
     weights: list[tuple[Tensor, Tensor | None]]
     sizes: list[int]
+    adapters: list[tuple[Tensor, Tensor] | None]
 
 
 @dataclass(frozen=True)
@@ -118,13 +121,21 @@ Layers = Policy | DecoderLayers
 _IS_COMPILED: WeakKeyDictionary[Any, bool | None] = WeakKeyDictionary()
 
 
-def build_layers(policy: Policy) -> Layers:
-    """Builds the layers of a policy from its current weights; to be called inside its `forward_context`."""
+def try_layers(policy: Policy) -> bool | None:
+    """Tries the layers once for a model; returns whether they are compiled, None for the model's own modules.
+
+    To be called before the policy's `forward_context`, in which the weights that the trial casts would stay.
+    """
     if policy.model not in _IS_COMPILED:
         kinds = (True, False) if policy.device.type == "cuda" else (False,)
         right = (kind for kind in kinds if _is_right(policy, is_compiled=kind))
         _IS_COMPILED[policy.model] = next(right, None)
-    is_compiled = _IS_COMPILED[policy.model]
+    return _IS_COMPILED[policy.model]
+
+
+def build_layers(policy: Policy) -> Layers:
+    """Builds the layers of a policy from its current weights; to be called inside its `forward_context`."""
+    is_compiled = try_layers(policy)
     return policy if is_compiled is None else DecoderLayers(policy, is_compiled=is_compiled)
 
 
@@ -135,12 +146,13 @@ def _is_right(policy: Policy, *, is_compiled: bool) -> bool:
     tokens = torch.randint(vocabulary, (TRIAL_TOKENS,), generator=torch.Generator().manual_seed(0)).tolist()
     packed = pack([SessionTree(tokens)]).to(policy.device)
     inputs = packed.input_ids, packed.position_ids, Structured(packed)
-    fault = find_difference(
-        lambda: [DecoderLayers(policy, is_compiled=is_compiled).logits(*inputs)],
-        [policy.logits(*inputs)],
-        ["logits"],
-        policy.compute_dtype,
-    )
+    expected = policy.logits(*inputs)
+
+    def compute() -> list[Tensor]:
+        with policy.forward_context():
+            return [DecoderLayers(policy, is_compiled=is_compiled).logits(*inputs)]
+
+    fault = find_difference(compute, [expected], ["logits"], policy.compute_dtype)
     if fault is not None:
         logger.info("sampling: %s layers are not used: %s", "compiled" if is_compiled else "plain", fault)
     return fault is None
@@ -203,7 +215,11 @@ def _finish(states: Tensor, attended: Tensor, layer: _Layer, shape: _Shape) -> T
 
 def _multiply(inputs: Tensor, by: _Product) -> Sequence[Tensor]:
     products = [F.linear(inputs, weight, bias) for weight, bias in by.weights]
-    return products if len(products) == len(by.sizes) else products[0].split(by.sizes, dim=-1)
+    parts = products if len(products) == len(by.sizes) else products[0].split(by.sizes, dim=-1)
+    return [
+        part if adapter is None else part + F.linear(F.linear(inputs, adapter[0]), adapter[1])
+        for part, adapter in zip(parts, by.adapters, strict=True)
+    ]
 
 
 @cache
@@ -228,26 +244,25 @@ def _get_layer(layer: Any, dtype: torch.dtype) -> _Layer:
 
 
 def _join(modules: Sequence[Any], dtype: torch.dtype) -> _Product:
-    """Joins linear modules to one matrix if they are copied anyway (cast or merged); else uses their own weights.
+    """Joins linear modules to one matrix if they are cast, and so copied; else uses their own weights.
 
     The second costs no memory.
     """
-    weights = [_find_weight(module) for module in modules]
-    sizes = [len(weight) for weight, _ in weights]
-    pairs = zip(weights, modules, strict=True)
-    if all(weight is module.weight and weight.dtype == dtype for (weight, _), module in pairs):
-        return _Product(weights, sizes)
+    bases = [getattr(module, "base_layer", module) for module in modules]
+    weights = [(base.weight, base.bias) for base in bases]
+    sizes, adapters = [len(base.weight) for base in bases], [_get_adapter(module, dtype) for module in modules]
+    if all(weight.dtype == dtype for weight, _ in weights):
+        return _Product(weights, sizes, adapters)
     biases = [bias for _, bias in weights if bias is not None]
     bias = torch.cat(biases).to(dtype) if biases else None
-    return _Product([(torch.cat([weight.to(dtype) for weight, _ in weights]), bias)], sizes)
+    return _Product([(torch.cat([weight.to(dtype) for weight, _ in weights]), bias)], sizes, adapters)
 
 
-def _find_weight(module: Any) -> tuple[Tensor, Tensor | None]:
-    """Returns the weight and bias of a linear module, with its active adapters merged."""
-    base = getattr(module, "base_layer", module)
-    weight, bias = base.weight, base.bias
-    for name in getattr(module, "active_adapters", ()):
-        if name in module.lora_A:
-            with torch.autocast(weight.device.type, enabled=False):
-                weight = weight.float() + module.get_delta_weight(name).float()
-    return weight, bias
+def _get_adapter(module: Any, dtype: torch.dtype) -> tuple[Tensor, Tensor] | None:
+    """Returns the two matrices of a linear module's active adapters, one behind another; None without any."""
+    names = [name for name in getattr(module, "active_adapters", ()) if name in module.lora_A]
+    if not names:
+        return None
+    inner = torch.cat([module.lora_A[name].weight for name in names])
+    outer = torch.cat([module.scaling[name] * module.lora_B[name].weight for name in names], dim=1)
+    return inner.to(dtype), outer.to(dtype)

@@ -12,9 +12,10 @@ import msgspec
 import pytest
 
 from agents.llm_grpo.data import phase_warnings
-from agents.llm_grpo.dry_run import GIB, Machine, Work, choose_passes, dry_run, get_machine, plan_phase
+from agents.llm_grpo.dry_run import dry_run
 from agents.llm_grpo.options import MachineOptions, prepare
 from agents.llm_grpo.presets import load_preset, preset_names
+from agents.llm_grpo.run_plan import GIB, Machine, Work, choose_passes, get_machine, plan_phase
 from replay_sessions.demo_shop.visits import write_demo_store
 from replay_sessions.foundation.table import Estimate, Table
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
@@ -31,7 +32,7 @@ SESSIONS, STEPS, REPLY = 128, 7, 60
 TYPES: list[Action] = [Click(name="a"), TypeAndSubmit(name="a", text="b"), Terminate()]
 COMMANDS = re.compile(r"^(?:torchrun|accelerate launch|shop-r1 train) (?:.*\\\n)*.*", re.MULTILINE)
 GPUS = {"one_gpu": 32, "opera_one_gpu": 32}  # GiB; the others are for 80
-SHARDED = {"opera_8_gpus"}  # presets that are sharded without a flag
+LAUNCHES = ("--nproc-per-node", "--num_processes", "--machine.gpus")
 GPU_PRESETS = [name for name in preset_names() if name != "trial" and not name.endswith("_cpu")]
 
 
@@ -198,6 +199,14 @@ def test_a_model_that_the_hub_does_not_give_is_planned_by_its_shape(
     assert isinstance(hours, Table) and [column.heading for column in hours.columns][1:] == ["A100", "H100", "H200"]
     a100, h100, h200 = (value for value in hours.rows[0][1:] if isinstance(value, float))
     assert a100 == pytest.approx(h100 * 989 / 312) and h100 == h200 > 0  # without sampling
+    machine = get_machine(MachineOptions(gpus=8, gpu="l40s"))
+    assert machine.process_bytes == 45 * GIB
+    words = ["--preset", "shop_r1_3b", "--dry-run", "--machine.gpus", "8", "--machine.gpu=l40s", "--only", "sft"]
+    _, hours, *lines = dry_run(preset, store, machine, words)
+    assert isinstance(hours, Table) and [column.heading for column in hours.columns][1:] == ["L40S"]
+    assert hours.rows[0][1] == pytest.approx(h100 * 989 / 362 / 8)
+    launch = "torchrun --nproc-per-node 8 -m agents.llm_grpo.train --preset shop_r1_3b --only sft"
+    assert f"Launch: {launch}" in lines
 
 
 @pytest.mark.parametrize(
@@ -236,7 +245,7 @@ def test_the_docs_have_command_lines_for_one_gpu_and_for_several() -> None:
 
 @pytest.mark.parametrize("words", [*documented()], ids=" ".join)
 def test_a_documented_command_line_fits(words: tuple[str, ...]) -> None:
-    gpus = next((words[words.index(flag) + 1] for flag in ("--nproc-per-node", "--num_processes") if flag in words), 1)
+    gpus = next((words[words.index(flag) + 1] for flag in LAUNCHES if flag in words), 1)
     own = words[words.index("--preset") :]
     if "--dry-run" in own:
         own = own[: own.index("--dry-run")]
@@ -255,10 +264,6 @@ def test_every_preset_for_gpus_fits_one_gpu_or_eight(preset: str) -> None:
         for key in ("model.max-tokens", "sft.max-batch-tokens", "grpo.max-batch-tokens")
         for flag in (f"--{key}", "49152")
     ]
-    sharded = ["--model.sharded", *(shorter if preset == "customer_r1_7b" else [])]
-    sharded = [] if preset in GPUS.keys() | SHARDED else sharded
-    needed = [
-        max(needed_bytes(["--preset", preset, *(sharded if machine.processes > 1 else [])], machine))
-        for machine in machines
-    ]
+    flags = shorter if preset == "customer_r1_7b" else []
+    needed = [max(needed_bytes(["--preset", preset, *flags], machine)) for machine in machines]
     assert any(each <= 0.9 * machine.process_bytes for each, machine in zip(needed, machines, strict=True))

@@ -95,7 +95,7 @@ def test_questions_every_few_tokens_and_rows_that_stay_change_no_reply(monkeypat
     assert len({len(reply.tokens) for replies in found for reply in replies}) > 2
 
 
-def test_an_adapter_is_merged(tmp_path: Any) -> None:
+def test_an_adapter_gives_the_replies_of_the_merged_model(tmp_path: Any) -> None:
     base = model_of("llama", **SMALL)
     base.save_pretrained(tmp_path)
     enable_tree_attention(base)
