@@ -21,7 +21,7 @@ from replay_sessions.foundation.errors import BadSession
 from replay_sessions.foundation.times import iso_time, seconds
 from replay_sessions.importers.events.mapping import LISTS, VIEWS, Event, EventMapping, Kind, Offer
 from replay_sessions.importers.events.people import BROWSERS, is_person
-from replay_sessions.importers.events.prices import format_price, parse_price
+from replay_sessions.importers.events.prices import currency_symbol, format_price, parse_price
 from replay_sessions.importers.importer import reason_of
 from replay_sessions.importers.mapped.record_paths import (
     OptionalPath,
@@ -30,6 +30,7 @@ from replay_sessions.importers.mapped.record_paths import (
     decoded,
     is_missing,
     optional_at,
+    pairs_as_object,
 )
 from replay_sessions.importers.sources.addresses import plain_address
 from replay_sessions.importers.sources.record_files import Record
@@ -38,8 +39,11 @@ from replay_sessions.private_data import without_credentials
 from replay_sessions.store.manifest import Rejected
 
 ORDER = "order"  # the column of numbers that sort the events of a session
-DIGEST = "digest"  # the column of a digest of all fields, to find duplicates; "" if equal events may be distinct
+DIGEST = "digest"  # the column of a digest that duplicates share; "" if equal events may be distinct
+CURRENCY = "currency"  # the column of the symbol of the event's currency
 _NOTABLE = ("session.user_id", "event.timestamp", "event.order", "event.path", "item.id", "item.price")
+REFUSED = "the visitor refused consent"
+_REFUSALS = ("no", "denied", "false", "0", "refused")
 _HOST = "http://shop.invalid"
 
 
@@ -49,11 +53,13 @@ class EventReader:
     Attributes:
         unread: The number of values that could not be read, by the field's name in the mapping.
         rejected: The number of rejected records, by reason, then by the log's word for the event.
+        words: The number of events that were read, by their type.
         unfilled: The fields, of those that matter most, that have no value in any event so far.
     """
 
     def __init__(self, mapping: EventMapping) -> None:
         self.unread: Counter[str] = Counter()
+        self.words: Counter[str] = Counter()
         self.rejected: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._mapping = mapping
         self.unfilled = {name for name in _NOTABLE if attrgetter(name)(mapping)}
@@ -91,31 +97,61 @@ class EventReader:
         if time is not None and seconds(time) is None:
             self.unread["timestamp"] += 1
             time = None
-        keys = [_sort_key(event, path) for path in fields.order]
-        events = list(self._events(worded))
-        session = self._mapping.session
-        ids = {name: _text_at(about, getattr(session, name)) for name in ("session_id", "user_id", "customer_id")}
-        if not ids["session_id"] and (time is None or not (ids["user_id"] or is_person(ids["customer_id"]))):
-            raise BadSession(f"field {session.session_id!r} is empty")
+        keys = [_sort_key(worded, path) for path in fields.order]
+        currency = self._text_at(worded, "currency")
+        events = list(self._events(worded, currency))
+        prices = [offer.price for each in events for offer in each.offers if offer.price]
         row = {
-            **ids,
+            **self._ids(worded if about is event else about, time),
             BROWSERS: None,
             "events": msgspec.json.encode(events).decode(),
             "timestamp": iso_time(time),
             ORDER: " ".join(map(str, keys)),
-            DIGEST: blake2b(msgspec.json.encode(event), digest_size=12).hexdigest() if keys or time is not None else "",
+            DIGEST: self._digest(event, worded, keys) if keys or time is not None else "",
+            CURRENCY: self._currency(worded, currency),
         }
+        self.words[events[0].word] += 1
         if self.unfilled:
-            prices = [offer.price for each in events for offer in each.offers]
-            values = (ids["user_id"], time, any(map(isfinite, keys)), events[0].path, prices, any(prices))
+            has_offers = any(each.offers for each in events)
+            values = (row["user_id"], time, any(map(isfinite, keys)), events[0].path, has_offers, prices)
             self.unfilled.difference_update(compress(_NOTABLE, values))
         return row
 
+    def _currency(self, record: Any, currency: str | None) -> str | None:
+        """Returns the symbol of the currency that an event or one of its offers names."""
+        path = self._mapping.item.currency
+        items = _list_at(record, self._mapping.event.items) if path and not currency else []
+        named = next(filter(None, (_text_at(item, path) for item in items)), currency)
+        return currency_symbol(named) if named else None
+
+    def _ids(self, record: Any, time: str | None) -> dict[str, str | None]:
+        """Returns the ids of an event's session and user.
+
+        Raises:
+            BadSession: It has neither a session nor a user whose visit at its time it may belong to.
+        """
+        fields = self._mapping.session
+        ids = {name: _text_at(record, getattr(fields, name)) for name in ("session_id", "user_id", "customer_id")}
+        if not ids["session_id"] and (time is None or not (ids["user_id"] or is_person(ids["customer_id"]))):
+            consent = optional_at(record, fields.consent)
+            is_refused = str(consent).lower() in _REFUSALS
+            reason = f"{REFUSED}: field {fields.consent!r} is {consent!r}, and " if is_refused else ""
+            raise BadSession(f"{reason}field {fields.session_id!r} is empty")
+        return ids
+
+    def _digest(self, event: Any, worded: Any, keys: list[float]) -> str:
+        """Returns a digest that is equal for rows of the same event (`EventFields.same_event`)."""
+        values = (optional_at(worded, path) for path in self._mapping.event.same_event)
+        same = [None if is_missing(value) else as_text(value) or value for value in values]
+        return blake2b(msgspec.json.encode([keys, same] if any(same) else event), digest_size=12).hexdigest()
+
     def _worded(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Returns a record with words in the place of codes, and lists of pairs as objects."""
         words = self._mapping.words
+        record = {key: pairs_as_object(value) for key, value in record.items()}
         return record | {key: codes.get(str(code := optional_at(record, key)), code) for key, codes in words.items()}
 
-    def _events(self, record: dict[str, Any]) -> Iterator[Event]:
+    def _events(self, record: dict[str, Any], currency: str | None) -> Iterator[Event]:
         """Yields the events that a record of the log stands for, one for each of its kinds."""
         mapping, fields = self._mapping, self._mapping.event
         word = _filled_at(record, fields.type)
@@ -129,26 +165,27 @@ class EventReader:
             order_id=self._text_at(record, "order_id"),
             links=tuple(dict.fromkeys(filter(None, map(as_text, _list_at(record, fields.links))))),
         )
-        offers = list(self._offers(record))
+        is_offer = optional_at(record, fields.items) is record
+        offers = list(self._offers(record, currency))
         for kind in mapping.kinds_of(word) or (None,):
             if kind in VIEWS:
                 kind = mapping.pages.get(event.path, kind)
-            yield msgspec.structs.replace(event, kind=kind, offers=self._offers_of(kind, offers))
+            if kind == "page" and is_offer and offers:
+                kind = "product"
+            kind_offers = () if kind in LISTS and is_offer else self._offers_of(kind, offers)
+            yield msgspec.structs.replace(event, kind=kind, offers=kind_offers)
 
     def _offers_of(self, kind: Kind | None, offers: list[tuple[Offer, bool]]) -> tuple[Offer, ...]:
         """Returns the offers that belong to a kind: impressions to a list, all others to other kinds."""
-        mapping = self._mapping
-        if mapping.item.impression:
-            return tuple(offer for offer, is_impression in offers if is_impression == (kind in LISTS))
-        if kind in LISTS and mapping.event.items is None:
-            return ()  # the record describes a single offer
-        return tuple(offer for offer, _ in offers)
+        has_impressions = self._mapping.item.impression is not None
+        return tuple(
+            offer for offer, is_impression in offers if not has_impressions or is_impression == (kind in LISTS)
+        )
 
-    def _offers(self, record: Any) -> Iterator[tuple[Offer, bool]]:
+    def _offers(self, record: Any, currency: str | None) -> Iterator[tuple[Offer, bool]]:
         """Yields the offers of an event, each with whether it is an impression (shown by the page, not acted on)."""
         mapping = self._mapping
-        currency = self._text_at(record, "currency")
-        for item in [record] if mapping.event.items is None else _list_at(record, mapping.event.items):
+        for item in _list_at(record, mapping.event.items):
             if offer := self._offer(item, currency):
                 yield offer, optional_at(item, mapping.item.impression) is True
 
@@ -181,7 +218,8 @@ class EventReader:
             self.unread["price"] += 1
             return None
         number, sign = price
-        currency = _text_at(item, mapping.item.currency) or currency or sign or mapping.currency
+        default = mapping.currency if mapping.item.currency is mapping.event.currency is None else ""
+        currency = _text_at(item, mapping.item.currency) or currency or sign or default
         return format_price(number / mapping.price_unit, currency) if number else None
 
     def _text_at(self, record: Any, field: str) -> str | None:
@@ -224,7 +262,7 @@ def _page_address(path: str) -> str:
     return without_credentials(path)
 
 
-def _sort_key(record: Any, path: str) -> float:
+def _sort_key(record: Any, path: RecordPath) -> float:
     """Returns a number that sorts an event; a missing value comes first.
 
     Raises:

@@ -12,29 +12,33 @@ all actions of the log. Pages are written part by part.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
 from replay_sessions.foundation.config_errors import toml_names
-from replay_sessions.foundation.errors import check_at_least
+from replay_sessions.foundation.errors import ImportFailed, check_at_least
 from replay_sessions.foundation.help_text import format_choices
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.times import in_time_order, seconds
-from replay_sessions.importers.events.event_reader import DIGEST, ORDER, EventReader
-from replay_sessions.importers.events.mapping import MAPPINGS, Event, decode_events, load_event_mapping
+from replay_sessions.importers.events.event_reader import CURRENCY, DIGEST, ORDER, REFUSED, EventReader
+from replay_sessions.importers.events.mapping import MAPPINGS, VIEWS, Event, Offer, decode_events, load_event_mapping
+from replay_sessions.importers.events.misfits import check_delimiter, describe_misfit
 from replay_sessions.importers.events.page_views import Entry
 from replay_sessions.importers.events.people import NO_VISIT, People, read_ids
+from replay_sessions.importers.events.prices import currency_of, with_currency
 from replay_sessions.importers.events.screens import RenderedPages
 from replay_sessions.importers.events.shares import LogCounts
 from replay_sessions.importers.events.shop import build_shop
 from replay_sessions.importers.events.visits import Visit
-from replay_sessions.importers.importer import Imported, Importer, LeftOut, Part, find_files
+from replay_sessions.importers.importer import Imported, Importer, LeftOut, Part, find_files, listed
 from replay_sessions.importers.raw.endings import split_at_pauses
 from replay_sessions.importers.sessions import PURCHASE, build_session, numbered_session
 from replay_sessions.importers.sources.record_files import RECORD_ENDINGS, read_records
-from replay_sessions.importers.sources.row_tables import ROW, Row, build_table
+from replay_sessions.importers.sources.row_tables import ROW, Row, RowTable, build_table
 from replay_sessions.store.manifest import Rejected
 
 _HELP = """\
@@ -80,12 +84,13 @@ class EventsImporter(Importer):
         if self._idle_minutes:
             self.settings["idle_minutes"] = f"{self._idle_minutes:g}"
         files = find_files(source, RECORD_ENDINGS, self.warnings)
-        records = (record for file in files for record in read_records(file, self._mapping.delimiter))
+        check_delimiter(files, self._mapping.delimiter)
         reader = EventReader(self._mapping)
-        people = People(build_table(records, source, reader.rows))
+        people = People(self._read_table(files, reader))
         reader.rejected[NO_VISIT] += people.lost
         self._table, self._users = people.table, people.report
         self.size = len(self._table)
+        self._currency = self._mapping.currency
         self._earlier_orders: defaultdict[str, set[str | None]] = defaultdict(set)
         self._counts = LogCounts(reader, self._mapping)
         self._shop = build_shop(map(self._counts.add_event, self._read_events()), self._mapping)
@@ -95,12 +100,37 @@ class EventsImporter(Importer):
         mappings = {name: load_event_mapping(name).description for name in toml_names(MAPPINGS)}
         return _HELP.format(mappings=format_choices(mappings))
 
+    def _read_table(self, files: list[Path], reader: EventReader) -> RowTable:
+        """Reads all records to rows of events.
+
+        Raises:
+            ImportFailed: No record can be read, or no event is of a type that the mapping lists.
+        """
+        mapping = self._mapping
+        records = (record for file in files for record in read_records(file, mapping.delimiter))
+        try:
+            table = build_table(records, self.source, reader.rows)
+        except ImportFailed as error:
+            if not reader.rejected or any(reason.startswith(REFUSED) for reason in reader.rejected):
+                raise
+            raise ImportFailed(f"{error}; {describe_misfit(files, mapping)}") from error
+        if not any(map(mapping.kinds_of, reader.words)):
+            types = f"no event is of a type in the mapping's [types], which lists {listed(mapping.types)}"
+            raise ImportFailed(f"{types}; the log has {listed(reader.words)}; {describe_misfit(files, mapping)}")
+        return table
+
     def _read_events(self) -> Iterator[Event]:
         """Yields all events, then records for each session the orders that its user placed in an earlier session."""
         orders: defaultdict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
+        currencies: dict[str, str] = {}  # the first of each session
+        for session_id, currency in zip(*map(self._table.values, ("session_id", CURRENCY)), strict=True):
+            if currency:
+                currencies.setdefault(session_id or "", currency)
+        if len(set(self._table.values(CURRENCY)) - {None}) == 1:
+            self._currency = next(iter(currencies.values()))
         columns = map(self._table.values, ("events", "timestamp", "session_id", "customer_id", "user_id"))
         for texts, timestamp, session_id, *users in zip(*columns, strict=True):
-            for event in decode_events(texts):
+            for event in _priced_events(texts, currencies.get(session_id, self._currency)):
                 if event.kind == PURCHASE and event.order_id:
                     orders[next(filter(None, users), session_id), event.order_id].append(
                         (seconds(timestamp) or 0, session_id)
@@ -123,7 +153,7 @@ class EventsImporter(Importer):
                     acted_on |= visit.acted_on
         self._shop = replace(self._shop, controls=frozenset(controls), acted_on=frozenset(acted_on))
         menu = f"pages: written from the events, with a menu of {len(self._shop.menu)} links"
-        self.report = [menu, *self._users, *self._counts.report()]
+        self.report = [menu, *self._users, *self._counts.report(self._shop)]
         self.warnings += self._counts.warnings()
         for rows in self._table.sessions():
             session = _ordered(rows)
@@ -138,11 +168,12 @@ class EventsImporter(Importer):
     def _read_visits(self, session: list[Row]) -> Iterator[Visit]:
         """Yields the visits of a session of the log, split at long pauses, each with the actions of its events."""
         order_ids = set(self._earlier_orders.get(session[0]["session_id"], ()))
+        currency = next((row[CURRENCY] for row in session if row[CURRENCY]), self._currency)
         for rows in split_at_pauses(session, self._idle_minutes):
             ids = read_ids(rows)
             about = {"session_id": rows[0]["session_id"], "user_id": next(iter(ids), None), "other_ids": ids[1:]}
             visit = Visit(self._shop, about, order_ids)
-            events = ((row, event) for row in rows for event in decode_events(row["events"]))
+            events = ((row, event) for row in rows for event in _priced_events(row["events"], currency))
             visit.read(_at_checkout(Entry(row[ROW], row["timestamp"], event) for row, event in events))
             yield visit
 
@@ -182,8 +213,32 @@ def _may_confirm(entry: Entry, first: Entry) -> bool:
 
 def _ordered(rows: list[Row]) -> list[Row]:
     """Sorts the events of a session by the order fields, or else by time, and drops duplicates."""
-    if rows[0][ORDER]:
-        rows = sorted(rows, key=lambda row: [*map(float, row[ORDER].split())])
-    else:
-        rows = in_time_order(rows, lambda row: row["timestamp"])
-    return list({row[DIGEST] or number: row for number, row in enumerate(rows)}.values())
+
+    def order_of(row: Row) -> Any:
+        return [*map(float, row[ORDER].split())] if row[ORDER] else row["timestamp"]
+
+    rows = sorted(rows, key=order_of) if rows[0][ORDER] else in_time_order(rows, lambda row: row["timestamp"])
+    rows = list({row[DIGEST] or number: row for number, row in enumerate(rows)}.values())
+    return [row for time, equal in groupby(rows, order_of) for row in _views_first(time, list(equal))]
+
+
+def _views_first(time: Any, rows: list[Row]) -> list[Row]:
+    """Puts views before the actions at their address, in rows of the same time; none or a whole day is no time."""
+    if len(rows) == 1 or time is None or str(time).endswith("T00:00:00+00:00"):
+        return rows
+    events = {row[ROW]: decode_events(row["events"])[0] for row in rows}
+    addresses = list(dict.fromkeys(event.path for event in events.values()))
+    return sorted(rows, key=lambda row: (addresses.index(events[row[ROW]].path), events[row[ROW]].kind not in VIEWS))
+
+
+@lru_cache(4096)
+def _priced_events(texts: str, currency: str) -> tuple[Event, ...]:
+    """Decodes the events of a row, with a currency for prices without one."""
+    events = decode_events(texts)
+    if not currency or all(currency_of(offer.price) for event in events for offer in event.offers if offer.price):
+        return events
+    return tuple(replace(event, offers=tuple(_priced(offer, currency) for offer in event.offers)) for event in events)
+
+
+def _priced(offer: Offer, currency: str) -> Offer:
+    return replace(offer, price=with_currency(offer.price, currency)) if offer.price else offer

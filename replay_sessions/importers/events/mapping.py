@@ -21,7 +21,7 @@ ActionKind = Literal["select_item", "quickview", "follow_link", "add_to_cart", "
 Kind = Literal[View, ActionKind]
 VIEWS = get_args(View)
 ACTION_KINDS = get_args(ActionKind)
-LISTS = ("listing", "search")
+LISTS: tuple[View, ...] = ("listing", "search")
 
 
 class Offer(records.Record):
@@ -77,21 +77,25 @@ class SessionFields(records.Config):
         user_id: The id of the user, or of the browser.
         customer_id: The id of the customer who is logged in.
         events: The list of events, if a record has several.
+        consent: The visitor's consent to be measured; "No", "denied" and the like say why a record has no ids.
     """
 
     session_id: RecordPath
     user_id: OptionalPath = None
     customer_id: OptionalPath = None
     events: str | None = None
+    consent: OptionalPath = None
 
 
 class EventFields(records.Config):
     """Fields of an event.
 
     Attributes:
-        items: A list of offers, or a single offer. If None, the event itself is the offer.
+        items: A list of offers, or a single offer. "." is the event itself, whose page view is that of a product.
         links: The text of a link that is not in the menu, such as a promotion, or a list of texts.
         order: Numbers or times that sort the events of a session. If empty, `timestamp` sorts them.
+        same_event: Rows of a session with equal `order` and equal values of these fields are the same event. If empty,
+            or if none is filled, rows that are equal in all fields.
     """
 
     type: RecordPath
@@ -102,8 +106,9 @@ class EventFields(records.Config):
     links: OptionalPath = None
     timestamp: OptionalPath = None
     currency: OptionalPath = None
-    order: tuple[str, ...] = ()
-    items: OptionalPath = None
+    order: tuple[RecordPath, ...] = ()
+    same_event: tuple[RecordPath, ...] = ()
+    items: RecordPath = "."
 
 
 class ItemFields(records.Config):
@@ -128,8 +133,9 @@ class EventMapping(records.Config):
         min_events: Minimum number of events of a session; shorter ones are rejected.
         idle_minutes: A longer pause begins another session. If None, no pause does.
         menu_links: Number of the most frequent pages that the menu of every page links to.
-        min_clicks: Minimum number of clicks on a product for a page to offer it, if events list no offers.
-        currency: The currency of prices without one: a symbol or a code of three letters.
+        min_clicks: Minimum number of clicks on a product for a page to offer it, if the log shows no list there.
+        currency: The currency of prices if neither event, session nor the rest of the log names one: a symbol or a
+            code of three letters.
         price_unit: The divisor of prices, such as 1000000 for micros.
         decimal_comma: Whether a comma precedes the decimals and points separate thousands.
         session: Fields of the session.
@@ -146,7 +152,7 @@ class EventMapping(records.Config):
     min_events: int = 1
     idle_minutes: Annotated[float, Meta(ge=1)] | None = None
     menu_links: int = 60
-    min_clicks: int = 5
+    min_clicks: int = 1
     currency: str = ""
     price_unit: Annotated[float, Meta(gt=0)] = 1
     decimal_comma: bool = False

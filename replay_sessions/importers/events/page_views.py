@@ -1,8 +1,9 @@
 """Splits the events of a session into page views. The kind of a page follows from all events of its page view.
 
-A page view is a run of events at one address. Within a run another page view begins if a view follows an action that
-leads away or a purchase, if another product is viewed, and if the cart, the checkout or results open over the page or
-close.
+A page view is a run of events at one address. Events of unlisted types belong to the run around them, whatever their
+address. Lists and promotions of an earlier page that stand between two runs at one address come from a page in the
+background: they part no run. Within a run another page view begins if a view follows an action that leads away or a
+purchase, if another product is viewed, and if the cart, the checkout or results open over the page or close.
 """
 
 from collections.abc import Iterable, Iterator
@@ -44,6 +45,7 @@ class PageView:
         address: The address of the page; "" if unknown.
         own_kind: The kind of the page at the address. `kind` differs if, for example, a cart opened over the page.
         is_opened: Whether a product was opened at the address of a list.
+        is_background: Whether the page is not shown, because its events came while another page was.
 
     Attributes:
         entries: All events of the page.
@@ -53,10 +55,11 @@ class PageView:
         kinds: The kinds of all events.
     """
 
-    def __init__(self, address: str, own_kind: View, *, is_opened: bool = False) -> None:
+    def __init__(self, address: str, own_kind: View, *, is_opened: bool = False, is_background: bool = False) -> None:
         self.address = address
         self.own_kind = own_kind
         self.is_opened = is_opened
+        self.is_background = is_background
         self.entries: list[Entry] = []
         self.views: list[Event] = []
         self.product: Offer | None = None
@@ -95,12 +98,12 @@ class PageView:
 
 def split_page_views(entries: Iterable[Entry], shop: Shop) -> Iterator[PageView]:
     """Yields the page views of a session. A page view without views has actions on the page shown before."""
-    for address, group in groupby(_addressed(entries, shop), key=attrgetter("event.path")):
-        run = list(group)
+    for run, is_background in _runs(entries, shop):
         if not run[0].is_view:  # a log may hold an action before the view of its page
             number = next((number for number, entry in enumerate(run) if entry.is_view), 0)
             run.insert(0, run.pop(number))
-        page_view = PageView(address, shop.kind_of(address))
+        address = run[0].event.path
+        page_view = PageView(address, shop.kind_of(address), is_background=is_background)
         for entry in run:
             if page_view.entries and _is_another(page_view, entry):
                 yield page_view
@@ -110,17 +113,38 @@ def split_page_views(entries: Iterable[Entry], shop: Shop) -> Iterator[PageView]
         yield page_view
 
 
+def _runs(entries: Iterable[Entry], shop: Shop) -> list[tuple[list[Entry], bool]]:
+    """Returns the runs of events at one address, each with whether it is of a page in the background."""
+    runs: list[tuple[list[Entry], bool]] = []
+    addresses: set[str] = set()
+    for address, group in groupby(_addressed(entries, shop), key=attrgetter("event.path")):
+        run = list(group)
+        if len(runs) > 1 and runs[-2][0][0].event.path == address and _is_background(runs[-1][0], addresses, shop):
+            background, (before, _) = runs.pop()[0], runs.pop()
+            runs += [(background, True), (before + run, False)]
+        else:
+            addresses |= {runs[-1][0][0].event.path} if runs else set()
+            runs.append((run, False))
+    return runs
+
+
+def _is_background(run: list[Entry], addresses: set[str], shop: Shop) -> bool:
+    """Returns whether a run holds nothing but lists and promotions of a page with one of these addresses."""
+    is_seen = run[0].event.path in addresses
+    return is_seen and all(entry.event.kind in ("page", "listing") and not shop.is_load(entry.event) for entry in run)
+
+
 def _addressed(entries: Iterable[Entry], shop: Shop) -> Iterator[Entry]:
     """Yields the entries, each with an address.
 
-    An event without an address, or one that opens a product over a list, gets the address of the event before.
+    An event without an address, of an unlisted type, or that opens a product over a list, gets the address before.
     """
     address, before = "", None
     for entry in entries:
         event = entry.event
         is_below = bool(address) and event.path.startswith(f"{address}/")
         is_over_list = shop.has_quickview and event.kind == "product" and (is_below or before == "quickview")
-        if not event.path or is_over_list:
+        if not event.path or event.kind is None or is_over_list:
             event = replace(event, path=address)
         address, before = event.path, event.kind or before
         yield Entry(entry.location, entry.timestamp, event, is_over_list)

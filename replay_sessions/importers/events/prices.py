@@ -1,9 +1,11 @@
 """Parses the prices of a log in any notation, and formats them for pages."""
 
 import re
+from functools import lru_cache
 
 _SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "KRW": "₩", "TRY": "₺", "ILS": "₪", "UAH": "₴"}
 _WITHOUT_CENTS = ("JPY", "KRW", "¥", "₩")
+_NOT_SIGN = re.compile(r"[-\d.,\s]")
 _NUMBER = re.compile(r"-?\d(?:[\d.,'’\s]*\d)?")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{2,3})*,\d{3}")  # India's groups of two digits too
 
@@ -44,5 +46,29 @@ def format_price(number: float, currency: str) -> str:
     ('€1,299.50', '¥13,620', '$3.00', 'PLN 12.00')
     """
     decimals = 0 if currency.upper() in _WITHOUT_CENTS else 2
-    symbol = _SYMBOLS.get(currency.upper(), currency)
+    symbol = currency_symbol(currency)
     return f"{symbol}{' ' if len(symbol) > 1 else ''}{number:,.{decimals}f}"
+
+
+def currency_symbol(currency: str) -> str:
+    """Returns the symbol of a currency, or its code if it has none.
+
+    >>> currency_symbol("eur"), currency_symbol("PLN"), currency_symbol("$")
+    ('€', 'PLN', '$')
+    """
+    return _SYMBOLS.get(currency.upper(), currency)
+
+
+@lru_cache(10_000)
+def currency_of(price: str) -> str:
+    """Returns the currency in a price of `format_price`; "" if it has none."""
+    return _NOT_SIGN.sub("", price)
+
+
+def with_currency(price: str, currency: str) -> str:
+    """Returns a price of `format_price` with a currency, unless it has one.
+
+    >>> with_currency("1,299.50", "EUR"), with_currency("$3.00", "EUR"), with_currency("3.00", "")
+    ('€1,299.50', '$3.00', '3.00')
+    """
+    return price if currency_of(price) else format_price(float(price.replace(",", "")), currency)

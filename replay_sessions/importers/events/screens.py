@@ -56,12 +56,20 @@ class Screen(Record):
 
     @property
     def cart_names(self) -> dict[str, str]:
-        """The name of each offer in the cart by its id; empty if the page does not show the cart."""
-        return name_offers("cart", self.cart if self.kind in ("cart", "checkout") else ())
+        """The name of each offer in the cart by its id, without the action (`.remove`)."""
+        return name_offers("cart", self.cart)
+
+    @property
+    def is_of_cart(self) -> bool:
+        return self.kind in ("cart", "checkout")
 
     @property
     def link_names(self) -> dict[str, str]:
         return build_names("promotions", tuple((text, text) for text in self.links))
+
+
+def product_screen(item: Offer, path: str) -> Screen:
+    return Screen(kind="product", path=path, title=item.name, detail=item)
 
 
 class RenderedPages(Pages):
@@ -85,9 +93,9 @@ class RenderedPages(Pages):
             screen.cart_names,
         )  # taken once, because each lookup hashes all offers
         offers = "".join(self._offer("offer", offer, screen, offer_names[offer.id]) for offer in screen.offers)
-        cart = screen.cart if cart_names else ()
+        cart = screen.cart if screen.is_of_cart or (screen.kind, "mini_cart") in self._shop.controls else ()
         main = _fill(
-            screen.kind if screen.kind in ("cart", "checkout") else "other",
+            screen.kind if screen.is_of_cart else "other",
             detail=self._offer("detail", screen.detail, screen) if screen.detail else "",
             rows="".join(self._offer("cart_row", offer, screen, cart_names[offer.id]) for offer in cart),
         )
@@ -99,7 +107,7 @@ class RenderedPages(Pages):
             menu=_fill("menu", links=menu) if menu else "",
             cart_count=str(len(screen.cart)),
             main=main,
-            offers=_fill("offers", items=offers) if offers or screen.kind not in ("cart", "checkout") else "",
+            offers=_fill("offers", items=offers) if offers or not screen.is_of_cart else "",
             buttons=self._buttons(screen.kind),
         )
 

@@ -10,14 +10,16 @@ from typing import Literal
 import msgspec
 
 from replay_sessions.foundation.records import Record
-from replay_sessions.importers.events.mapping import LISTS, Event, EventMapping, Kind, Offer, View
+from replay_sessions.importers.events.mapping import LISTS, VIEWS, Event, EventMapping, Kind, Offer, View
 from replay_sessions.private_data import remove_from_url
 from replay_sessions.simplify.names import slug
 
 # Elements that all pages of a kind have because a logged action on such a page needs them: a button in each offer that
-# adds it to the cart; buttons that add another product, remove one, lead to the checkout, or place the order; and a
-# button for searches without a logged query.
-Control = Literal["offer.add_to_cart", "add_to_cart", "remove_from_cart", "checkout", "place_order", "search"]
+# adds it to the cart; buttons that add another product, remove one, lead to the checkout, or place the order; the rows
+# of the cart, on a page that is not the cart's; and a button for searches without a logged query.
+Control = Literal[
+    "offer.add_to_cart", "add_to_cart", "remove_from_cart", "mini_cart", "checkout", "place_order", "search"
+]
 _ADDRESSES: dict[str, str] = msgspec.toml.decode((files(__package__) / "addresses.toml").read_bytes())
 _RECOGNIZED: tuple[View, ...] = ("thank_you", "checkout", "cart", "error")  # the first that matches counts
 
@@ -29,27 +31,36 @@ class Shop(Record):
         menu: The title of each link in the menu, by its name.
         menu_names: For each address, the name of the menu's link to it or to a page with the same title.
         kinds: The kind of each address, if the events contradict the address; products are left out.
-        catalogue: The offers of each address, if the events do not list offers.
+        catalogue: The offers that were clicked on at each address where the log shows no list. "" is the address of
+            clicks without one, if the log has no lists at all.
+        has_lists: Whether the log shows lists.
         promotions: The texts of the links that were followed at each address.
         has_quickview: Whether each offer has a button that opens it over the list.
         search_words: The log's words for searches.
+        loads: The kinds of views that begin a page; other views add lists and promotions to a page.
         controls: Pairs of a page kind and an element that each page of this kind has.
-        acted_on: Page kinds on which the log has actions.
+        acted_on: Page kinds on which the log has actions; all, until all visits are read.
     """
 
     menu: dict[str, str]
     menu_names: dict[str, str]
     kinds: dict[str, View]
     catalogue: dict[str, tuple[Offer, ...]]
+    has_lists: bool
     promotions: dict[str, tuple[str, ...]]
     has_quickview: bool
     search_words: frozenset[str]
+    loads: tuple[View, ...]
     controls: frozenset[tuple[View, Control]] = frozenset()
-    acted_on: frozenset[View] = frozenset()
+    acted_on: frozenset[View] = frozenset(VIEWS)
 
     def kind_of(self, path: str) -> View:
         """Returns the kind of the page at an address; "page" if unknown."""
         return self.kinds.get(path) or kind_by_address(path)
+
+    def is_load(self, event: Event) -> bool:
+        """Returns whether an event begins a page, and does not add to one."""
+        return event.kind in self.loads and not (event.kind == "page" and event.links)
 
 
 class _PageFacts:
@@ -61,19 +72,21 @@ class _PageFacts:
         self.clicks: Counter[Offer] = Counter()
         self.promotions: Counter[str] = Counter()
         self.products: set[str] = set()  # two at most: more make no difference
-        self.queries = 0
+        self.queries = self.loads = self.lists = 0
 
     def add(self, event: Event) -> None:
         kind = event.kind
         if kind == "page" or kind in LISTS:
             self.titles[event.title] += 1
             self.queries += event.query is not None
+            self.loads += kind == "page" and not event.links
         if kind == "product" and event.item and len(self.products) < 2:
             self.products.add(event.item.id)
         if kind == "select_item":
-            self.clicks.update(event.offers)
+            self.clicks.update(event.offers[:1])
         if kind == "follow_link":
             self.promotions.update(event.links[:1])
+        self.lists += kind in LISTS and bool(event.offers)
         if kind is not None:
             self.kinds["page" if kind == "listing" and not event.offers else kind] += 1
 
@@ -99,11 +112,15 @@ class _PageFacts:
 
 
 def build_shop(events: Iterable[Event], mapping: EventMapping) -> Shop:
-    """Builds a shop from the events of all sessions; its `controls` and `acted_on` are still empty."""
+    """Builds a shop from the events of all sessions, without `controls` and `acted_on`."""
     pages: defaultdict[str, _PageFacts] = defaultdict(_PageFacts)
     for event in events:
-        if event.path:
-            pages[event.path].add(event)
+        pages[event.path].add(event)
+    anywhere = pages.pop("", _PageFacts())  # of events without an address
+    has_lists = any(page.lists for page in (anywhere, *pages.values()))
+    clicks = {path: page.clicks for path, page in pages.items() if page.clicks and not page.lists}
+    if not has_lists and anywhere.clicks:
+        clicks[""] = anywhere.clicks
     kinds = {path: mapping.pages.get(path) or page.kind(path) for path, page in pages.items()}
     linked = {path: page.titles for path, page in pages.items() if page.titles and kinds[path] in ("page", "listing")}
     titles = {path: texts.most_common(1)[0][0] or remove_from_url(path) for path, texts in linked.items()}
@@ -117,12 +134,12 @@ def build_shop(events: Iterable[Event], mapping: EventMapping) -> Shop:
         menu_names={path: names[addresses[title]] for path, title in titles.items() if title in addresses},
         # Products are left out, because they are many and their own events show the kind.
         kinds={path: kind for path, kind in kinds.items() if kind != kind_by_address(path) and kind != "product"},
-        catalogue={path: _most_clicked(page.clicks, mapping.min_clicks) for path, page in pages.items() if page.clicks}
-        if mapping.event.items is None
-        else {},
+        catalogue={path: _most_clicked(offers, mapping.min_clicks) for path, offers in clicks.items()},
+        has_lists=has_lists,
         promotions={path: tuple(page.promotions) for path, page in pages.items() if page.promotions},
         has_quickview=any("quickview" in mapping.kinds_of(word) for word in mapping.types),
         search_words=frozenset(word for word in mapping.types if "search" in mapping.kinds_of(word)),
+        loads=("page",) if any(page.loads for page in pages.values()) else LISTS,
     )
 
 

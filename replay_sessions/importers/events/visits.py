@@ -4,8 +4,12 @@
                field, a link of the menu, an offer, the cart, the checkout. That action is inferred, and its step is
                marked so. If no element leads to the page, the navigation is left out and counted.
     action     is done on the current screen. If the screen lacks the element for an action of the cart, a checkout or a
-               purchase, every page of this kind gets it (`Shop.controls`), used or not. A click on an element of an
-               earlier page goes back to that page. It is inferred, because the page is shown only because of the click.
+               purchase, every page of this kind gets it (`Shop.controls`), used or not. An action at the address of an
+               earlier page goes back to that page, such as another tab. A click there is inferred, because the page is
+               shown only because of it; an action of the cart is not, or each cart of a second tab would go unscored.
+
+Within a session each address keeps its product, lists, title and promotions. A view that loads the page replaces the
+lists that it names; any other view adds to them.
 
 A purchase ends a session, and later events begin another. Any other session ends with a terminate action. It is
 inferred if the page of the last click was not logged, or if the log has no action on pages of this kind. In the second
@@ -15,33 +19,29 @@ not shown, because the purchase was done on the page before.
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TypeVar
 
 from msgspec.structs import replace
 
-from replay_sessions.importers.events.mapping import LISTS, VIEWS, Event, Offer, View
+from replay_sessions.importers.events.mapping import LISTS, VIEWS, Event, View
 from replay_sessions.importers.events.page_views import Entry, PageView, split_page_views
 from replay_sessions.importers.events.screens import (
-    ADD_TO_CART,
     CART_LINK,
     CHECKOUT,
     CONTINUE,
     SEARCH_BUTTON,
     SEARCH_INPUT,
     Screen,
+    product_screen,
 )
 from replay_sessions.importers.events.shop import Control, Shop
+from replay_sessions.importers.events.targets import OTHER, Target, find_on
 from replay_sessions.importers.sessions import PURCHASE
 from replay_sessions.importers.sources.row_tables import Row
 
+Item = TypeVar("Item")
+_TO_CHECKOUT: dict[View, Target] = {"cart": Target(CHECKOUT), "checkout": Target(CONTINUE)}
 _NOWHERE = Screen(kind="page", path="", title="")  # the screen before the first page
-
-
-class _Target(NamedTuple):
-    """The name of the element that an action was done on, and the control that pages need for it."""
-
-    name: str
-    control: Control | None = None
 
 
 class Visit:
@@ -73,6 +73,7 @@ class Visit:
     def _begin(self) -> None:
         self._rows: list[Row] = []
         self._screen = _NOWHERE
+        self._address = ""  # of the current page, also if another page opened over it
         self._seen: dict[str, Screen] = {}  # by address
         self._leading: Event | None = None  # the last action that leads to a page, until the page is shown
         self._order: Entry | None = None  # the purchase that ended the session
@@ -83,6 +84,10 @@ class Visit:
             self._entry = page_view.entries[0]
             if self._order and not self._is_of_order(page_view, self._order):
                 self._begin()
+            if page_view.is_background:
+                screen = self._read_screen(page_view)
+                self._seen[screen.path] = screen
+                continue
             if page_view.views and not self._order:
                 self._show(page_view)
             for self._entry in page_view.entries:
@@ -101,31 +106,43 @@ class Visit:
         if not self._search(page_view, screen) and not self._leading and before is not _NOWHERE:
             self._navigate(page_view.views[0], screen)
         self._screen = self._seen[screen.path] = screen
+        self._address = page_view.address
         self._leading = None
 
     def _read_screen(self, page_view: PageView) -> Screen:
+        """Returns the screen of a page view, with what the visit has seen at its address before."""
         kind, address, detail, views = page_view.kind, page_view.address, page_view.product, page_view.views
         seen = self._seen.get(address, _NOWHERE)
         path = kind if page_view.is_over_page else address or kind
-        if kind == "page" and self._leading and self._leading.item:  # the page of the clicked product
-            kind, detail = "product", self._leading.item
+        is_load = any(map(self._shop.is_load, views))
+        leading = None if page_view.is_background else self._leading
+        if kind == "page" and leading and leading.item:  # the page of the clicked product
+            kind, detail = "product", leading.item
         elif detail and kind == "product":
             is_other = seen.detail is not None and seen.detail.id != detail.id
             path = f"product/{detail.id}" if page_view.is_opened or is_other or not address else address
-        offers = tuple(page_view.offers.values())
-        if kind != "product" and not page_view.is_over_page:
-            offers = offers or self._shop.catalogue.get(address, ()) or seen.offers
-        links = [link for event in views for link in event.links]
+        elif seen.detail and kind in ("page", "listing") and (page_view.own_kind == "page" or not is_load):
+            kind, detail = "product", seen.detail
+        query = next((event.query for event in views if event.query), None if is_load else seen.query)
+        if path != address or query not in (None, seen.query):
+            seen = self._seen.get(path, _NOWHERE) if kind == "product" and address else _NOWHERE
+        offers = _merged({offer.id: offer for offer in seen.offers}, page_view.offers, is_load)
+        has_own_list = path == address or (not address and kind in ("page", *LISTS))
+        catalogue = self._shop.catalogue.get(address) or self._shop.catalogue.get("", ())
+        links = _merged(
+            dict.fromkeys(seen.links), dict.fromkeys(link for event in views for link in event.links), is_load
+        )
+        links |= dict.fromkeys(self._shop.promotions.get(address, ()))
         in_cart = (event.offers for event in views if event.kind in ("cart", "checkout") and event.offers)
         return Screen(
             kind=kind,
             path=path,
-            title=next((event.title for event in views if event.title), detail.name if detail else ""),
-            query=next((event.query for event in views if event.query), None),
-            offers=offers,
+            title=next((event.title for event in views if event.title), seen.title or (detail.name if detail else "")),
+            query=query,
+            offers=tuple(offers.values()) or (catalogue if has_own_list else ()),
             detail=detail,
             cart=next(in_cart, self._screen.cart),
-            links=tuple(dict.fromkeys([*links, *self._shop.promotions.get(address, ())])),
+            links=tuple(links),
         )
 
     def _search(self, page_view: PageView, after: Screen) -> bool:
@@ -145,7 +162,7 @@ class Visit:
         if self._leading or is_same:
             return False
         if after.query is None:
-            self._click(page_view.views[0], _Target(SEARCH_BUTTON, "search"))
+            self._click(page_view.views[0], Target(SEARCH_BUTTON, "search"))
         else:
             self._add(page_view.views[0], "type_and_submit", SEARCH_INPUT, text=after.query)
         return True
@@ -157,13 +174,13 @@ class Visit:
         if is_same_page or before.path == after.kind or (before.path == "search" and after.kind in ("page", *LISTS)):
             return  # the page was shown already, or had opened over another page
         link = self._shop.menu_names.get(after.path)
-        target = _Target(link) if link else None
+        target = Target(link) if link else None
         if after.kind == "cart":
-            target = _Target(CART_LINK)
+            target = Target(CART_LINK)
         elif after.kind == "checkout":
-            target = _TO_CHECKOUT.get(before.kind, _Target(f"{before.kind}.checkout", "checkout"))
+            target = _TO_CHECKOUT.get(before.kind, Target(f"{before.kind}.checkout", "checkout"))
         elif after.detail and (offer := before.offer_names.get(after.detail.id)):
-            target = _Target(f"{offer}.view_product")
+            target = Target(f"{offer}.view_product")
         if target:
             self._click(event, target, is_inferred=True)
         else:
@@ -182,24 +199,45 @@ class Visit:
             self.actions[event.kind, True] += 1
         else:
             if self._screen is _NOWHERE:
-                self._screen = self._first_screen(event)
+                self._screen, self._address = self._first_screen(event), event.path
             self._act_on_page(event)
 
     def _act_on_page(self, event: Event) -> None:
-        """Adds an action on the current screen, or on an earlier page with the address of the action."""
-        target = _find_on(self._screen, event)
-        earlier = None if target else self._seen.get(event.path)
+        """Adds an action on the current screen, or on the page seen at the address of the action."""
+        target = find_on(self._screen, event)
+        earlier = self._earlier_screen(event, target)
         if earlier:
-            target = _find_on(earlier, event)
+            target = find_on(earlier, event)
         self.actions[event.kind, target is not None] += 1
         if target is None:
             self._leave_out(event, "not on its page")
             return
         if earlier:
-            self._add(event, None, event="back to an earlier page")
-            self._screen = replace(earlier, cart=self._screen.cart)
-        self._click(event, target, is_inferred=earlier is not None)
+            self._add(event, None, event="back to an open page" if event.kind in OTHER else "back to an earlier page")
+            self._screen, self._address = earlier, event.path
+        self._click(event, target, is_inferred=earlier is not None and event.kind not in OTHER)
         self._change(event)
+
+    def _earlier_screen(self, event: Event, target: Target | None) -> Screen | None:
+        """Returns the page seen at the address of an action, if it has the element and the current page is another.
+
+        Without an address, or at one not seen before, it is the last page of the action's product.
+
+        Args:
+            target: The element of the current page that the action may have been done on.
+        """
+        others = (None, *OTHER.values())
+        is_here = event.path == self._address
+        if target not in others and (is_here or event.path not in self._seen):
+            return None
+        earlier = self._seen.get(event.path, _NOWHERE)
+        if earlier is _NOWHERE and event.item and not (event.path and is_here):
+            products = (
+                each for each in reversed(self._seen.values()) if each.detail and each.detail.id == event.item.id
+            )
+            earlier = next(products, _NOWHERE)
+        earlier = replace(earlier, cart=self._screen.cart)
+        return None if earlier.path == self._screen.path or find_on(earlier, event) in others else earlier
 
     def _open_over_list(self, event: Event) -> None:
         """Shows a product over the list; if no action opened it, adds an inferred click on its quick view."""
@@ -216,7 +254,7 @@ class Visit:
         if event.kind == PURCHASE and (kind in ("cart", "checkout", "thank_you") or not event.item):
             return Screen(kind="checkout", path="checkout", title="", cart=event.offers)
         if event.item and event.kind in ("add_to_cart", PURCHASE):
-            return _product_screen(event.item, event.path)
+            return product_screen(event.item, event.path)
         return _NOWHERE
 
     def _change(self, event: Event) -> None:
@@ -243,7 +281,7 @@ class Visit:
         if self._screen is _NOWHERE:
             self._screen = self._first_screen(event)
         kind = self._screen.kind
-        self._click(event, _Target(f"{kind}.place_order", None if kind == "checkout" else "place_order"))
+        self._click(event, Target(f"{kind}.place_order", None if kind == "checkout" else "place_order"))
         self._order = self._entry
         self._order_ids |= {event.order_id} - {None}
         self.sessions.append(self._rows)
@@ -262,14 +300,14 @@ class Visit:
         """Ends a session without a purchase by a terminate action."""
         event, leading = self._entry.event, self._leading
         if leading and leading.item:  # the page of the last click was not logged
-            screen = _product_screen(leading.item, f"product/{leading.item.id}")
+            screen = product_screen(leading.item, f"product/{leading.item.id}")
             self._screen = replace(screen, cart=self._screen.cart)
         if self._screen is not _NOWHERE:
             is_inferred = leading is not None or self._screen.kind not in self._shop.acted_on
             self._add(event, "terminate", is_inferred=is_inferred)
         self.sessions.append(self._rows)
 
-    def _click(self, event: Event, target: _Target, *, is_inferred: bool = False) -> None:
+    def _click(self, event: Event, target: Target, *, is_inferred: bool = False) -> None:
         if target.control:
             self.controls.add((self._screen.kind, target.control))
         self._add(event, PURCHASE if event.kind == PURCHASE else "click", target.name, is_inferred=is_inferred)
@@ -293,41 +331,14 @@ class Visit:
         self._rows.append(row | columns)
 
 
-def _product_screen(item: Offer, path: str) -> Screen:
-    return Screen(kind="product", path=path, title=item.name, detail=item)
-
-
-def _find_on(screen: Screen, event: Event) -> _Target | None:
-    """Returns the element of a screen that an action was done on; None if the screen has no such element."""
-    item, detail = event.item, screen.detail
-    name = screen.offer_names.get(item.id) if item else None
-    match event.kind:
-        case "select_item" if name:
-            return _Target(f"{name}.view_product")
-        case "quickview" if name:
-            return _Target(f"{name}.quickview")
-        case "follow_link" if event.links and (link := screen.link_names.get(event.links[0])):
-            return _Target(link)
-        case "add_to_cart" if detail and (not item or item.id == detail.id or item.name == detail.name):
-            return _Target(ADD_TO_CART)
-        case "add_to_cart":
-            return _Target(f"{name}.add_to_cart", "offer.add_to_cart") if name else _OTHER["add_to_cart"]
-        case "remove_from_cart":
-            in_cart = screen.cart_names.get(item.id) if item else None
-            return _Target(f"{in_cart}.remove") if in_cart else _OTHER["remove_from_cart"]
-    return None
-
-
-_OTHER = {
-    "add_to_cart": _Target("other.add_to_cart", "add_to_cart"),
-    "remove_from_cart": _Target("other.remove_from_cart", "remove_from_cart"),
-}
-_TO_CHECKOUT: dict[View, _Target] = {"cart": _Target(CHECKOUT), "checkout": _Target(CONTINUE)}
+def _merged(before: dict[str, Item], added: dict[str, Item], is_load: bool) -> dict[str, Item]:
+    """Returns what a page holds after further views of it; a load replaces what it names anew."""
+    return added if is_load and added else {**before, **added}
 
 
 def _is_done(row: Row, event: Event) -> bool:
     """Returns whether an event is the action of a row, on the same element."""
-    target = _find_on(row["page"], event)
+    target = find_on(row["page"], event)
     return target is not None and target.name == row["name"]
 
 

@@ -6,6 +6,7 @@
     {"terms": ["red", "kettle"]}                                terms.* is "red kettle"
     {"lines": [{"variant": {"id": "k7"}}]}                      lines.*.variant is [{"id": "k7"}]
     ["typed", "query"]                                          the first that is not missing
+    "."                                                         the record itself
     "=[data-sku='{items.0.id}'] button"                         a text, with values in the place of paths
 
 Missing values are null, empty texts and lists, and words of analytics for them, such as "(not set)". Keys that contain
@@ -25,6 +26,8 @@ OptionalPath = RecordPath | None
 
 _TEXT = "="
 _ALL = "*"
+_ITSELF = "."
+_ABSENT = object()
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 _PAIR = {"key", "value"}
 _MOST_DIGITS = 9
@@ -74,15 +77,26 @@ def value_at(record: Any, path: RecordPath) -> Any:
     Raises:
         BadSession: The record has no value at the path.
     """
-    if isinstance(path, tuple):
-        for item in path:
-            if not is_missing(value := optional_at(record, item)):
-                return value
-        raise BadSession(f"field {' or '.join(map(repr, path))} is missing")
-    if path.startswith(_TEXT):
+    if isinstance(path, str) and path.startswith(_TEXT):
         return _PLACEHOLDER.sub(lambda match: text_at(record, (match[1],)), path.removeprefix(_TEXT))
-    if isinstance(record, dict) and path in record:
-        return record[path]
+    value = _find(record, path)
+    if value is _ABSENT:
+        raise BadSession(f"field {' or '.join(map(repr, path if isinstance(path, tuple) else (path,)))} is missing")
+    return value
+
+
+def _find(record: Any, path: RecordPath) -> Any:
+    """Returns the value at a path; `_ABSENT` if the record has none."""
+    if isinstance(path, tuple):
+        values = (value for item in path if (value := _find(record, item)) is not _ABSENT and not is_missing(value))
+        return next(values, _ABSENT)
+    if path == _ITSELF or (isinstance(record, dict) and path in record):
+        return record if path == _ITSELF else record[path]
+    if path.startswith(_TEXT):
+        try:
+            return value_at(record, path)
+        except BadSession:
+            return _ABSENT
     value = record
     keys = path.split(".")
     for number, key in enumerate(keys, start=1):
@@ -90,23 +104,24 @@ def value_at(record: Any, path: RecordPath) -> Any:
         if key == _ALL and isinstance(value, list) and number < len(keys):
             below = ".".join(keys[number:])
             return [item_value for item in value if not is_missing(item_value := optional_at(item, below))]
-        value = _below(value, key, path)
+        value = _below(value, key)
+        if value is _ABSENT:
+            break
     return value
 
 
-def _below(value: Any, key: str, path: str) -> Any:
-    if isinstance(value, dict) and key in value:
-        return value[key]
+def _below(value: Any, key: str) -> Any:
+    """Returns the value of a key, or the item at its position; `_ABSENT` if there is none."""
+    if isinstance(value, dict):
+        return value.get(key, _ABSENT)
     if isinstance(value, list):
         if key.isdecimal() and len(key) < _MOST_DIGITS and int(key) < len(value):
             return value[int(key)]
         if key == _ALL and all(isinstance(item, str) for item in value):
             return " ".join(value)
-        if _holds_pairs(value):
-            for pair in value:
-                if pair["key"] == key:
-                    return _untyped(pair["value"])
-    raise BadSession(f"field {path!r} is missing")
+        pairs = pairs_as_object(value)
+        return pairs.get(key, _ABSENT) if isinstance(pairs, dict) else _ABSENT
+    return _ABSENT
 
 
 def _holds_pairs(value: Any) -> bool:
@@ -116,6 +131,14 @@ def _holds_pairs(value: Any) -> bool:
         and bool(value)
         and all(isinstance(item, dict) and item.keys() == _PAIR and isinstance(item["key"], str) for item in value)
     )
+
+
+def pairs_as_object(value: Any) -> Any:
+    """Returns a list of `{key, value}` pairs, or JSON text of one, as an object; any other value unchanged."""
+    pairs = decoded(value)
+    if not _holds_pairs(pairs):
+        return value
+    return {pair["key"]: _untyped(pair["value"]) for pair in reversed(pairs)}  # the first of a key counts
 
 
 def _untyped(value: Any) -> Any:
@@ -137,12 +160,8 @@ def decoded(value: Any) -> Any:
 
 def optional_at(record: Any, path: OptionalPath) -> Any:
     """Returns the value at a path; None if the record has none or the path is None."""
-    if path is None:
-        return None
-    try:
-        return value_at(record, path)
-    except BadSession:
-        return None
+    value = _ABSENT if path is None else _find(record, path)
+    return None if value is _ABSENT else value
 
 
 def text_at(record: Any, path: RecordPath) -> str:

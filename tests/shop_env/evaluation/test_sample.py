@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.leaderboard import rank
 from benchmarks.leaderboard.verify import verify
-from replay_sessions.schema import Terminate
+from replay_sessions.schema import Click, Session, Step, Terminate
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.manifest import WrittenRationales
 from replay_sessions.store.splits import SplitPlan
@@ -94,3 +94,13 @@ def test_a_table_names_the_rows_whose_macro_f1_has_no_interval() -> None:
     never = answer(sessions, lambda s, i: "?" if s.steps[i].action == Terminate() or i % 4 == 0 else s.steps[i].action)
     (note,) = results_table([summarise(often, label="often"), summarise(never, label="never")]).notes
     assert "never" in note and "often" not in note
+
+
+def test_a_table_says_which_kinds_of_steps_are_scored(tmp_path: Path) -> None:
+    view, add = (Click(name=name) for name in ("results.mug.view_product", "product.add_to_cart"))
+    steps = [Step(page="<html></html>", action=action, is_inferred=action == view) for action in (view, view, add)]
+    session = Session(session_id="s", user_id="u", steps=tuple(steps), source="test")
+    sample = describe_sample(store_at(tmp_path / "store", [session]), EvaluationConfig(split="all"))
+    assert "Scored by kind: product clicks: none, all 1 inferred; adds to the cart: 1." in sample.warnings
+    every = describe_sample(store_at(tmp_path / "other", [session]), EvaluationConfig(split="all", inferred=True))
+    assert every.scored is None
