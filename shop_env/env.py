@@ -19,8 +19,8 @@ are left out (`left_out_sessions` counts them).
 
 An episode is a whole session; `gymnasium.make(…, max_episode_steps=5)` truncates it (Gymnasium's TimeLimit). For many
 envs use `gymnasium.make_vec("ShopR1-v0", num_envs=16, …, with_info=False)`: Gymnasium's vector envs need longer to
-combine the infos than to step. AsyncVectorEnv runs each env in its own process and sends pages through pipes, so it is
-faster only if the env's process computes much. It needs `vector_kwargs={"shared_memory": False}`.
+combine the infos than to step. `vectorization_mode="async"` runs each env in its own process and sends pages as files
+or, with `vector_kwargs={"shared_memory": False}`, through pipes. It is faster only if the env's process computes much.
 
 To add a bonus for a whole session, write a `gymnasium.Wrapper` that adds it to the reward if `terminated` is True.
 """

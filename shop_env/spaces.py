@@ -1,20 +1,31 @@
 """The env's spaces: any Unicode text, without a list of characters.
 
 `gymnasium.spaces.Text` checks every character against a set (48 ms for a page of 600 kB) and needs all characters in
-advance. `UnicodeText` checks only the type. Gymnasium's AsyncVectorEnv shares memory by default, which is impossible
-for texts of any length: pass `shared_memory=False`.
+advance. `UnicodeText` checks only the type. Gymnasium's AsyncVectorEnv shares memory of a fixed size by default; texts
+of any length are shared as files of a temporary folder instead.
 
 Gymnasium's vector envs concatenate the observations of all envs and deep-copy the result, item by item. On texts and
 histories that takes longer than the steps themselves. So `concatenate` returns new tuples with cheap deep copies for
 these spaces: texts are immutable and not copied, and each past step is copied as one dict.
 """
 
-from collections.abc import Iterable
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import numpy as np
 from gymnasium import spaces
-from gymnasium.vector.utils import concatenate
+from gymnasium.vector.utils import (
+    concatenate,
+    create_shared_memory,
+    read_from_shared_memory,
+    write_to_shared_memory,
+)
 from numpy.typing import NDArray
 
 from shop_env.observation import History, Observation
@@ -100,6 +111,55 @@ def _concatenate_histories(space: HistorySpace, items: Iterable[History], out: N
 @concatenate.register(StepSpace)
 def _concatenate_steps(space: StepSpace, items: Iterable[int], out: object) -> NDArray[np.int64]:
     return np.array(list(items), dtype=np.int64)
+
+
+class _SharedFiles(Sequence[Any]):
+    """The latest value of each env, a file each that its process writes. A deep copy reads all files.
+
+    Args:
+        kind: The type of the values.
+        count: The number of envs.
+    """
+
+    def __init__(self, kind: type, count: int) -> None:
+        self._kind, self._count = kind, count
+        self._folder = Path(tempfile.mkdtemp(prefix="shop_r1_"))
+        weakref.finalize(self, _remove_folder, self._folder, os.getpid())
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: Any) -> Any:
+        return msgspec.json.decode((self._folder / str(range(self._count)[index])).read_bytes(), type=self._kind)
+
+    def __deepcopy__(self, memo: object) -> tuple[Any, ...]:
+        return tuple(self)
+
+    def write(self, index: int, value: Any) -> None:
+        (self._folder / str(index)).write_bytes(msgspec.json.encode(value))
+
+
+def _remove_folder(folder: Path, creator: int) -> None:
+    if os.getpid() == creator:  # a forked process has the object as well
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@create_shared_memory.register(UnicodeText)
+@create_shared_memory.register(HistorySpace)
+def _create_files(space: UnicodeText | HistorySpace, n: int = 1, ctx: object = None) -> _SharedFiles:
+    return _SharedFiles(str if isinstance(space, UnicodeText) else tuple, n)
+
+
+@read_from_shared_memory.register(UnicodeText)
+@read_from_shared_memory.register(HistorySpace)
+def _read_files(space: object, shared_memory: _SharedFiles, n: int = 1) -> _SharedFiles:
+    return shared_memory
+
+
+@write_to_shared_memory.register(UnicodeText)
+@write_to_shared_memory.register(HistorySpace)
+def _write_file(space: object, index: int, value: str | History, shared_memory: _SharedFiles) -> None:
+    shared_memory.write(index, value)
 
 
 def observation_space() -> spaces.Space[Observation]:

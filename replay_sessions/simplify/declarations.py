@@ -20,6 +20,8 @@ _VISIBILITIES = {
     "hidden": HIDE, "collapse": HIDE, "visible": SHOW, "initial": SHOW,
     "inherit": INHERIT, "unset": INHERIT, "revert": INHERIT, "revert-layer": INHERIT,
 }  # fmt: skip
+MOST_NESTED = 50  # parentheses or rules; what nests deeper is not read, because the parser recurses
+_BRACKET = re.compile(r"[(\[]|([)\]])")
 _SET = re.compile(r"(?:\A|;)\s*(display|visibility|--[^\s:]+)(\s*:[^;]*)", re.IGNORECASE)
 VARIABLE = re.compile(r"var\(\s*(--[^\s,)]+)")  # group 1: the custom property that a value uses
 
@@ -30,6 +32,18 @@ class Declared(NamedTuple):
     name: str
     value: str
     is_important: bool
+
+
+def is_too_deep(css: str) -> bool:
+    """Returns whether a text of CSS nests parentheses or brackets too deeply to be parsed."""
+    if css.count("(") + css.count("[") <= MOST_NESTED:
+        return False
+    depth = 0
+    for end in _BRACKET.findall(css):
+        depth = max(depth - 1, 0) if end else depth + 1
+        if depth > MOST_NESTED:
+            return True
+    return False
 
 
 @functools.lru_cache(10_000)
@@ -45,8 +59,8 @@ def declared_in(declarations: str) -> tuple[Declared, ...]:
 
 @functools.lru_cache(10_000)
 def _declared(text: str) -> Declared | None:
-    """Parses one declaration; returns None if a browser drops it."""
-    item = tinycss2.parse_one_declaration(text)
+    """Parses one declaration; returns None if a browser drops it, or if it nests too deeply."""
+    item = None if is_too_deep(text) else tinycss2.parse_one_declaration(text)
     if not isinstance(item, Declaration):
         return None
     name = item.name if item.name[:2] == "--" else item.lower_name

@@ -16,7 +16,16 @@ from tinycss2.ast import FunctionBlock, IdentToken
 
 from replay_sessions.simplify.cascade import STYLED, UNLAYERED, Attributes, Fitting, Rank, cascade_of
 from replay_sessions.simplify.css_selectors import Selector, get_bits, own_words
-from replay_sessions.simplify.declarations import HIDE, INHERIT, PROPERTIES, SHOW, Declared, declared_in, outcome_of
+from replay_sessions.simplify.declarations import (
+    HIDE,
+    INHERIT,
+    PROPERTIES,
+    SHOW,
+    Declared,
+    declared_in,
+    is_too_deep,
+    outcome_of,
+)
 from replay_sessions.simplify.media import DESKTOP, Viewport, split
 from replay_sessions.simplify.style_sheets import sheets_of
 
@@ -160,7 +169,7 @@ class StyleRules:
         if name not in PROPERTIES or value in (HIDE, SHOW, INHERIT):
             return value
         for _ in range(_MAX_SUBSTITUTIONS):
-            if "var(" not in value:
+            if "var(" not in value or is_too_deep(value):
                 break
             value = self._substitute(value, node)
         return outcome_of(name, value) or (INHERIT if name == "visibility" else SHOW)

@@ -6,8 +6,9 @@ blocks at its braces (after those in strings are escaped), and only blocks with 
 lightningcss is faster, but its Python bindings only return an entire sheet as text.
 
 Rules under a condition that is not understood (`@scope`, an unknown media feature), or that depends on the width of a
-container, may show but not hide. Layers and nested rules count as in a browser. The pages of a shop have the same
-sheets, so everything is cached by their content. A block's selectors are parsed when an element has one of their words.
+container, may show but not hide. Rules that nest too deeply do not count. Layers and nested rules count as in a
+browser. The pages of a shop have the same sheets, so everything is cached by their content. A block's selectors are
+parsed when an element has one of their words.
 """
 
 import functools
@@ -18,12 +19,23 @@ from typing import NamedTuple
 from selectolax.lexbor import LexborNode
 
 from replay_sessions.simplify.css_selectors import Parents, parse_selectors
-from replay_sessions.simplify.declarations import HIDE, INHERIT, PROPERTIES, SHOW, VARIABLE, Declared, declared_in
+from replay_sessions.simplify.declarations import (
+    HIDE,
+    INHERIT,
+    MOST_NESTED,
+    PROPERTIES,
+    SHOW,
+    VARIABLE,
+    Declared,
+    declared_in,
+    is_too_deep,
+)
 from replay_sessions.simplify.media import Viewport, all_of, matches_container, matches_media, supports
 
 _SHEETS_KEPT = 1_000
 
 _OPAQUE = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|/\*.*?(?:\*/|\Z)|\\[{};\"']", re.DOTALL)
+_CDATA = re.compile(r"<!\[CDATA\[.*?(?:\]\]|\Z)", re.DOTALL)  # to a browser a block in the selector of the next rule
 _ESCAPES = {"{": r"\7b ", "}": r"\7d ", ";": r"\3b "}
 _COMBINATORS = re.compile(r"[\s>+~]+")
 _WORDS = re.compile(r"([.#]?)([\w-]+)")
@@ -130,14 +142,16 @@ class Sheet:
                 declarations, _, prelude = opening.rpartition(";")
                 if block := self._block(declarations, stack[-1], stack[-1].nest, position):
                     yield block
-                stack.append(self._enter(prelude.strip(), stack[-1]))
+                stack.append(self._enter(prelude.strip(), stack[-1], len(stack)))
                 position += 1
             if block := self._block(last, stack[-1], stack[-1].nest, position):
                 yield block
             if len(stack) > 1:
                 stack.pop()
 
-    def _enter(self, prelude: str, context: _Context) -> _Context:
+    def _enter(self, prelude: str, context: _Context, depth: int) -> _Context:
+        if depth > MOST_NESTED or is_too_deep(prelude):
+            return context._replace(applies=False)
         if prelude[:1] != "@":
             return context._replace(nest=_Nest(prelude, context.nest))
         name, _, condition = prelude[1:].partition(" ")
@@ -179,7 +193,7 @@ def _flatten(written: str) -> str:
     """Removes comments from a sheet, and escapes the braces and semicolons in strings."""
     if "DISPLAY" in written or "VISIBILITY" in written:
         written = written.replace("DISPLAY", "display").replace("VISIBILITY", "visibility")
-    return _OPAQUE.sub(_escaped, written.replace("<!--", "").replace("-->", ""))
+    return _CDATA.sub("]", _OPAQUE.sub(_escaped, written.replace("<!--", "").replace("-->", "")))
 
 
 def _escaped(opaque: re.Match[str]) -> str:
@@ -217,7 +231,8 @@ def sheets_of(styles: Iterable[LexborNode], viewport: Viewport) -> tuple[Sheet, 
         attributes = style.attributes
         if (attributes.get("type") or "text/css").strip().lower() != "text/css":
             continue
-        applies = matches_media(attributes.get("media") or "all", viewport)
+        media = attributes.get("media") or "all"
+        applies = None if is_too_deep(media) else matches_media(media, viewport)
         if applies is not False and (style.parent is None or style.parent.tag != "noscript"):
             texts.append((style.text(), applies))
     names: frozenset[str] = frozenset()

@@ -17,6 +17,8 @@ _ROLES = """
 button checkbox combobox link listbox menuitem menuitemcheckbox menuitemradio option radio searchbox slider
 spinbutton switch tab textbox treeitem"""
 _ACTING_ROLES = frozenset(_ROLES.split())
+# Selects what can be acted on in an svg, and the HTML in it.
+ACTING_DRAWINGS = ", ".join(("a, [onclick], foreignObject > *", *(f"[role={role}]" for role in _ROLES.split())))
 # Tags of parts of a page that the keyboard may reach only for reading or scrolling.
 _REACHED_TAGS = "article body dialog h1 h2 h3 h4 h5 h6 main ol pre section table ul"
 _REACHED = frozenset(_REACHED_TAGS.split())

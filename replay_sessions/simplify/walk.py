@@ -14,6 +14,7 @@ from replay_sessions.simplify.recipes import NO_RULE, Rule
 from replay_sessions.simplify.style_rules import HIDING_ATTRIBUTES, StyleRules
 from replay_sessions.simplify.tags import ACTED_ON, BLOCK, BREAK, IMAGE, INLINE, STRUCK, TEXT
 from replay_sessions.simplify.targets import (
+    ACTING_DRAWINGS,
     TELLING_ATTRIBUTES,
     Attributes,
     Labels,
@@ -56,11 +57,11 @@ class Walk(ElementWriter):
                     continue
                 tag, kind, by_classes = table[number]
                 if kind <= BREAK:
-                    if tag != "svg" or self._target is not None or node.css_first("a") is None:
+                    if tag != "svg" or self._target is not None or node.css_first(ACTING_DRAWINGS) is None:
                         self._skip(node, kind, tag)
                         node = node.next
                         continue
-                    kind = INLINE  # a drawing with links, such as a map or a menu
+                    tag, kind = "span", INLINE  # a drawing with links, such as a map or a menu, or one that is a button
                 attributes = node.attributes
                 classes = attributes.get("class")
                 may_hide = by_classes[classes]

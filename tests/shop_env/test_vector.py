@@ -1,6 +1,8 @@
-"""Many replays side by side, as Gymnasium's own vector envs; async works with its option and says so without it."""
+"""Many replays side by side, as Gymnasium's own vector envs; in this process or in others."""
 
 import copy
+import gc
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -69,16 +71,21 @@ def test_observations_of_vector_envs_may_be_changed_and_are_in_the_space(store):
         assert _plain(observations) == _plain(others.step(("x",) * 3)[0])
 
 
-def test_async_works_without_shared_memory(store):
+@pytest.mark.parametrize("vector_kwargs", [{}, {"shared_memory": False}, {"context": "spawn"}])
+def test_async_envs_play_as_others_do_with_any_memory(store, vector_kwargs, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     options = {"store": str(store), "split": "all"}
     envs = gymnasium.make_vec(
-        "ShopR1-v0", num_envs=2, vectorization_mode="async", vector_kwargs={"shared_memory": False}, **options
+        "ShopR1-v0", num_envs=2, vectorization_mode="async", vector_kwargs=vector_kwargs, **options
     )
     try:
         played = _play(envs, 5)
     finally:
         envs.close()
     assert played == _play(gymnasium.make_vec("ShopR1-v0", num_envs=2, **options), 5)
+    del envs
+    gc.collect()
+    assert not list(tmp_path.glob("shop_r1_*"))
 
 
 def test_the_discrete_view_may_share_memory(store):

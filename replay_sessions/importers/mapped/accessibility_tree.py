@@ -5,7 +5,7 @@
         StaticText '$12.00'
 
 Each line is a node, indented below its parent. Ids of nodes that cannot be acted on are dropped, and so are texts that
-repeat the text of their parent.
+repeat the text of their parent. States (checked, disabled, selected …) are written as raw pages have them.
 """
 
 import ast
@@ -17,6 +17,10 @@ _NODE = re.compile(r"(?:\[(?P<id>[\w-]+)\] )?(?P<role>[A-Za-z]\w*)(?P<rest>| ['\
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _NAME = re.compile(rf" ({_QUOTED})")
 _VALUE = re.compile(rf"\bvalue[=:] ?({_QUOTED})")
+_STATE = re.compile(
+    rf"{_QUOTED}|\b(checked|disabled|expanded|pressed|selected)[=:] ?(['\"]?)(true|mixed)\b\2", re.IGNORECASE
+)
+_FLAGS = {"checked": ("input",), "disabled": ("input", "button")}  # states that are attributes of these tags
 _ICONS = re.compile("[\ue000-\uf8ff]")  # private-use characters of icon fonts
 _INPUTS = {
     "combobox": "text", "searchbox": "search", "spinbutton": "number", "textbox": "text",
@@ -68,7 +72,7 @@ def _tags(node: re.Match[str], text: str, open_ends: set[str]) -> tuple[str, str
     name = f' name="{escape(node["id"])}"' if node["id"] and (is_clicked or role in _INPUTS) else ""
     if kind := _INPUTS.get(role):
         value = _unquoted(_VALUE.search(rest))
-        filled = f' value="{escape(value)}"' if value else ""
+        filled = (f' value="{escape(value)}"' if value else "") + _states("input", rest)
         return f'<input type="{kind}"{name} placeholder="{escape(text)}"{filled}>', ""
     if role in ("img", "image") and not name:
         return f'<img alt="{escape(text)}">' if text else "", ""
@@ -78,7 +82,17 @@ def _tags(node: re.Match[str], text: str, open_ends: set[str]) -> tuple[str, str
     if f"</{tag}>" in open_ends and tag in ("a", "button"):  # a parser would close the outer element
         tag = "span"
     kept_role = f' role="{role}"' if tag == "span" and name else ""
-    return f"<{tag}{name}{kept_role}>{content}", f"</{tag}>"
+    states = _states(tag, rest) if name else ""
+    return f"<{tag}{name}{kept_role}{states}>{content}", f"</{tag}>"
+
+
+def _states(tag: str, rest: str) -> str:
+    """Returns the attributes for the states of a node, which are on its line behind the name."""
+    states = {name.lower(): value.lower() for name, _, value in _STATE.findall(rest) if name}
+    return "".join(
+        f" {name}" if value == "true" and tag in _FLAGS.get(name, ()) else f' aria-{name}="{value}"'
+        for name, value in sorted(states.items())
+    )
 
 
 def _unquoted(match: re.Match[str] | None) -> str:

@@ -98,3 +98,13 @@ def test_a_title_of_a_drawing_is_not_that_of_the_page():
 
 def test_thirty_thousand_shapes_that_close_themselves_are_no_damage():
     assert names(f"<svg>{'<path d=M0 />' * 30_000}</svg><a href=x>A</a>") == ["a"]
+
+
+def test_drawings_with_roles_and_with_html_in_them_are_acted_on():
+    page = (
+        "<svg role=radio aria-label=Navy aria-checked=true><path d=M0 /></svg>"
+        "<svg><g role=radio aria-label=Sand><circle r=1 /></g></svg><svg role=img aria-label=Logo></svg>"
+        "<svg><foreignObject><iframe srcdoc='<button>Chat</button>'></iframe></foreignObject></svg>"
+    )
+    assert names(page) == ["navy", "sand", "chat"]
+    assert '<span name="navy" role="radio" aria-label="Navy" aria-checked="true">' in simplify(page).html

@@ -52,3 +52,18 @@ def test_a_rule_that_is_not_understood_may_show_but_not_hide():
 )
 def test_a_selector_weighs_what_css_says(selector, specificity):
     assert [item.specificity for item in parse_selectors(selector)] == [specificity]
+
+
+@pytest.mark.parametrize(
+    ("sheet", "elements"),
+    [
+        ("<![CDATA[ i{} .a{display:none} ]]>", ["a", "b"]),
+        ("<![CDATA[ i{} .a{display:none} ]]> .b{display:none}", ["a", "b"]),  # its selector is invalid, too
+        ("<![CDATA[ i{} ]]> i{} .b{display:none}", ["a"]),
+        ("/*<![CDATA[*/ .a{display:none} /*]]>*/", ["b"]),
+        ("<![CDATA[ i{} .a{display:none}", ["a", "b"]),
+    ],
+)
+def test_what_stands_in_cdata_is_no_rule_to_a_browser(sheet, elements):
+    page = f"<style>{sheet}</style><a class=a href=a>a</a><a class=b href=b>b</a>"
+    assert [element.name for element in simplify(page).elements] == elements

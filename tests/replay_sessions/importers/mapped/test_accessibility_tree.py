@@ -52,3 +52,20 @@ def test_indents_may_be_spaces():
     assert accessibility_tree("[1] list ''\n    [2] button 'A'\n[3] button 'B'") == (
         '<div><button name="2">A</button></div><button name="3">B</button>'
     )
+
+
+def test_states_are_written_as_raw_pages_have_them():
+    tree = """[1] checkbox 'Gift', checked='true', disabled=True
+[2] checkbox 'checked=True', checked='false'
+[3] radio 'Navy' checked: true
+[4] option 'Price', selected=True
+[5] button 'Buy' disabled: True
+[6] tab 'More' expanded: True selected: False
+[7] checkbox 'All' checked: mixed"""
+    html = accessibility_tree(tree)
+    assert '<input type="checkbox" name="1" placeholder="Gift" checked disabled>' in html
+    assert 'placeholder="checked=True">' in html
+    assert '<input type="radio" name="3" placeholder="Navy" checked>' in html
+    assert '<span name="4" role="option" aria-selected="true">Price</span><button name="5" disabled>' in html
+    assert '<span name="6" role="tab" aria-expanded="true">' in html
+    assert 'placeholder="All" aria-checked="mixed"' in html
