@@ -94,7 +94,7 @@ def test_training_testing_and_other_trainers_see_the_same_text(tiny, context, lo
     cut = left_out = 0
     for session in tiny.sessions[:4]:
         shortest, longest = limits(tiny, session)
-        for limit in range(shortest, longest, 13):
+        for limit in range(shortest, longest, 31):
             trunks = tokenize_session(
                 tiny.tokenizer, session, context, COMPACT, limit, personas=None, long_pages=long_pages
             )
@@ -119,7 +119,7 @@ def test_training_testing_and_other_trainers_see_the_same_text(tiny, context, lo
             assert sum(trunk.page_cut for trunk in trunks) == len(
                 [step for step in trained if "characters left out" in tiny.tokenizer.decode(trained[step])]
             )
-    assert (left_out > 10, cut) == (True, 0) if long_pages == "skip" else (left_out < cut, cut > 10)
+    assert (left_out > 3, cut) == (True, 0) if long_pages == "skip" else (left_out < cut, cut > 3)
 
 
 def test_a_window_keeps_names_whole_and_lies_where_the_shopper_was(tiny):

@@ -3,13 +3,11 @@
 import msgspec
 import pytest
 
-from agents.local.policy_agent import PolicyAgent
-from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.schema import Click, Session, reply_action
 from shop_env.observation import ContextConfig, observe_session
 from shop_env.prompts import PromptConfig, past_reply, render_prompt
 from shop_env.replies import action_json, format_reply, parse_reply
-from tests.train.conftest import COMPACT, checkpoint_info, prompt_tokens
+from tests.train.conftest import COMPACT, prompt_tokens
 from tests.train.templates import CHATML
 from train.tokens import rationale_tokens, tokenize_session
 
@@ -36,27 +34,6 @@ def test_every_prompt_is_a_prefix_of_its_sessions_trunk(tiny, template):
                 assert reply.action == step.action
     finally:
         tokenizer.chat_template = own
-
-
-@pytest.mark.parametrize("style", ["compact", "full"])
-def test_a_step_is_trained_on_in_the_prompt_in_which_it_is_tested(tiny, long_session, style):
-    prompt = PromptConfig(style=style)
-    (whole,) = tokenize_session(tiny.tokenizer, long_session, ContextConfig(), prompt, 4096)
-    shortest, longest = whole.replies[0].start, whole.replies[-1].start
-    agent = PolicyAgent(policy=(tiny.model, tiny.tokenizer, checkpoint_info(prompt=prompt, max_new_tokens=32)))
-    left_out_pages = 0
-    for limit in range(shortest, longest + 1, 7):
-        agent.info = checkpoint_info(prompt=prompt, max_new_tokens=32, max_tokens=limit + 32)
-        trunks = tokenize_session(tiny.tokenizer, long_session, ContextConfig(), prompt, limit)
-        trained_on = {reply.step_index: trunk.tokens[: reply.start] for trunk in trunks for reply in trunk.replies}
-        left_out_pages += len(trunks) > 1
-        for step, observation in enumerate(observe_session(long_session)):
-            tokens = agent.prompt_tokens(observation)
-            if step in trained_on:
-                assert tokens == trained_on[step]
-            else:
-                assert isinstance(tokens, AgentFailed)
-    assert left_out_pages > 5
 
 
 def test_only_as_many_of_the_earliest_pages_are_left_out_as_it_takes(tiny, long_session):

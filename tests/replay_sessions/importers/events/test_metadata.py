@@ -63,7 +63,7 @@ def kind_of(session: Session, index: int) -> str:
 
 
 def facts_of(session: Session, index: int) -> list[tuple[str, object]]:
-    """What a page is like: the place in the visit, its length and its elements."""
+    """Names and values of the page: the place in the visit, its length and its elements."""
     page = session.steps[index].page
     names = sorted(element.name for element in find_elements(page))
     return [
@@ -83,16 +83,16 @@ def test_metadata_tell_no_more_than_frequencies(tmp_path):
     run_import(importer, tmp_path / "store")
     sessions = list(SessionStore.open(tmp_path / "store").sessions())
     keys = [(session, n) for session in sessions for n, step in enumerate(session.steps) if not step.is_inferred]
-    train, test = keys[: len(keys) // 2], keys[len(keys) // 2 :]
-    frequent = Counter(kind_of(*key) for key in train).most_common(1)[0][0]
-    base = sum(kind_of(*key) == frequent for key in test) / len(test)
-    for number in range(5):
+    kinds, half = [kind_of(*key) for key in keys], len(keys) // 2
+    frequent = Counter(kinds[:half]).most_common(1)[0][0]
+    base = kinds[half:].count(frequent) / len(kinds[half:])
+    for facts in zip(*(facts_of(*key) for key in keys), strict=True):
         tables: defaultdict[object, Counter[str]] = defaultdict(Counter)
-        for key in train:
-            tables[facts_of(*key)[number]][kind_of(*key)] += 1
+        for fact, kind in zip(facts[:half], kinds[:half], strict=True):
+            tables[fact][kind] += 1
         hits = [
-            tables[facts_of(*key)[number]].most_common(1)[0][0] == kind_of(*key)
-            for key in test
-            if facts_of(*key)[number] in tables
+            tables[fact].most_common(1)[0][0] == kind
+            for fact, kind in zip(facts[half:], kinds[half:], strict=True)
+            if fact in tables
         ]
-        assert sum(hits) / len(hits) < base + 0.04, facts_of(*test[0])[number][0]
+        assert sum(hits) / len(hits) < base + 0.04, facts[0][0]
