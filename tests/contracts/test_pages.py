@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from benchmarks.console import PROGRAMS
 from replay_sessions.foundation.packages import OUR_PACKAGES
@@ -26,7 +26,7 @@ def headings(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
+def test_every_link_within_the_project_leads_somewhere(page):
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     for found in LINK.finditer(text):
         target, _, heading = unquote(found["target"]).partition("#")
@@ -38,14 +38,14 @@ def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_command_on_a_page_is_a_module_of_the_project(page: Path) -> None:
+def test_every_command_on_a_page_is_a_module_of_the_project(page):
     for module in {found["module"] for found in COMMAND.finditer(page.read_text(encoding="utf-8"))}:
         path = ROOT.joinpath(*module.split("."))
         if (ROOT / module.split(".")[0]).is_dir():
             assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file(), f"{page.name}: {module}"
 
 
-def test_pages_call_programs_by_their_names_in_the_console_command() -> None:
+def test_pages_call_programs_by_their_names_in_the_console_command():
     programs = "|".join(re.escape(program) for program, _ in PROGRAMS.values())
     for page in PAGES[2:]:
         lines = page.read_text(encoding="utf-8").splitlines()
@@ -53,7 +53,7 @@ def test_pages_call_programs_by_their_names_in_the_console_command() -> None:
         assert all("is the same command" in line or "is short for" in line for line in named), page.name
 
 
-def test_every_page_stands_once_in_the_site_s_navigation() -> None:
+def test_every_page_stands_once_in_the_site_s_navigation():
     site = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
 
     def pages(entry: Any) -> list[str]:
@@ -65,20 +65,20 @@ def test_every_page_stands_once_in_the_site_s_navigation() -> None:
     assert sorted(pages(site["nav"])) == sorted(page.relative_to(docs).as_posix() for page in docs.rglob("*.md"))
 
 
-def test_the_citation_names_the_version_that_is_built() -> None:
+def test_the_citation_names_the_version_that_is_built():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert str(citation["version"]) == project["version"]
     assert {"cff-version", "message", "title", "authors"} <= citation.keys()
 
 
-def test_the_forge_s_workflow_calls_the_project_s_own_scripts() -> None:
+def test_the_forge_s_workflow_calls_the_project_s_own_scripts():
     workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
     calls = {step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step}
     assert calls == {"bash .ci/run", "make test-oldest", "make test-floors", "make docs"}
 
 
-def test_the_reference_has_every_public_name() -> None:
+def test_the_reference_has_every_public_name():
     pages = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").glob("*.md"))
     named = set(re.findall(r"\w+", pages))
     packages = [file for package in OUR_PACKAGES for file in (ROOT / package).rglob("__init__.py")]
@@ -88,7 +88,7 @@ def test_the_reference_has_every_public_name() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES[-6:], ids=lambda page: page.name)
-def test_every_name_of_the_reference_is_defined_in_its_module(page: Path) -> None:
+def test_every_name_of_the_reference_is_defined_in_its_module(page):
     for module, members in re.findall(r"::: (\S+)\s+options:\s+\{? ?members: \[([^]]+)\]", page.read_text("utf-8")):
         path = ROOT.joinpath(*module.split("."))
         files = [*path.glob("*.py"), path.with_suffix(".py")]
@@ -119,7 +119,7 @@ ELSEWHERE = {
 
 
 @pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
-def test_files_and_names_cited_on_a_page_exist(page: str) -> None:
+def test_files_and_names_cited_on_a_page_exist(page):
     """Paths and names between backticks, and dotted names in blocks of code."""
     fenced = r"^```\n(.*?)^```"
     text = (ROOT / page).read_text(encoding="utf-8")

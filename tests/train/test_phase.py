@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from replay_sessions.foundation.errors import DeviceFailed
-from tests.train.conftest import Tiny, own_model
+from tests.train.conftest import own_model
 from tests.train.in_ranks import SFT
 from tests.train.run_killed import STEPS, small_phase
 from train.checkpoints import load_state
@@ -50,7 +50,7 @@ def trace(folder: Path) -> tuple[list[tuple[str, int, dict[str, float]]], str]:
 
 
 @pytest.fixture
-def undisturbed(tmp_path: Path) -> Path:
+def undisturbed(tmp_path) -> Path:
     folder = tmp_path / "undisturbed"
     folder.mkdir()
     run(validated_phase(folder), folder)
@@ -75,45 +75,41 @@ def steps_before_the_stop(phase: Phase, folder: Path) -> int:
     with pytest.raises(Stopped):
         run(phase, folder)
     saved = load_state(folder)
-    assert saved is not None
     return saved[1]["done"]
 
 
 @pytest.mark.parametrize("stopping", [signal.SIGINT, signal.SIGTERM])
-def test_a_validation_is_cut_off_and_done_again(stopping: signal.Signals, tmp_path: Path, undisturbed: Path) -> None:
+def test_a_validation_is_cut_off_and_done_again(stopping, tmp_path, undisturbed):
     phase = validated_phase(tmp_path)
-    phase.validate = at_call(2, lambda: os.kill(os.getpid(), stopping), phase.validate)  # type: ignore[assignment]
+    phase.validate = at_call(2, lambda: os.kill(os.getpid(), stopping), phase.validate)
     assert steps_before_the_stop(phase, tmp_path) == 20
     assert [row.step for row in read_metrics(tmp_path / "metrics.jsonl")[0]] == list(range(1, 20))
     assert run(validated_phase(tmp_path), tmp_path).steps == STEPS
     assert trace(tmp_path) == trace(undisturbed)
 
 
-def test_a_full_disk_while_the_best_weights_are_written_leaves_the_step_to_be_validated_again(
-    tmp_path: Path, undisturbed: Path
-) -> None:
+def test_a_full_disk_while_the_best_weights_are_written_leaves_the_step_to_be_validated_again(tmp_path, undisturbed):
     def full() -> None:
         raise OSError("no space left on device")
 
     phase = validated_phase(tmp_path)
-    phase.save = at_call(2, full, phase.save)  # type: ignore[assignment,arg-type]
+    phase.save = at_call(2, full, phase.save)
     with pytest.raises(OSError, match="no space"):
         run(phase, tmp_path)
     run(validated_phase(tmp_path), tmp_path)
     assert trace(tmp_path) == trace(undisturbed)
 
 
-def test_a_stop_in_a_step_comes_after_it(tmp_path: Path, undisturbed: Path) -> None:
+def test_a_stop_in_a_step_comes_after_it(tmp_path, undisturbed):
     phase = validated_phase(tmp_path)
-    assert phase.trainer is not None
-    step = at_call(7, lambda: os.kill(os.getpid(), signal.SIGINT), phase.trainer.step)  # type: ignore[arg-type]
-    phase.trainer.step = step  # type: ignore[method-assign,assignment]
+    step = at_call(7, lambda: os.kill(os.getpid(), signal.SIGINT), phase.trainer.step)
+    phase.trainer.step = step
     assert steps_before_the_stop(phase, tmp_path) == 7
     run(validated_phase(tmp_path), tmp_path)
     assert trace(tmp_path) == trace(undisturbed)
 
 
-def test_the_earliest_of_equally_good_weights_is_chosen(tmp_path: Path) -> None:
+def test_the_earliest_of_equally_good_weights_is_chosen(tmp_path):
     saved: list[int] = []
     phase = replace(small_phase(), validate_at=VALIDATED, validate=lambda: 0.5, save=saved.append)
     result = run(phase, tmp_path)
@@ -123,9 +119,7 @@ def test_the_earliest_of_equally_good_weights_is_chosen(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("nlls", "is_converged"), [([3.0, 2.0, 1.0], False), ([3.0, 1.0, 1.0], True), ([1.0, 3.0, 2.0], True)]
 )
-def test_a_phase_is_not_converged_if_its_last_validation_has_the_lowest_nll(
-    nlls: list[float], is_converged: bool, tmp_path: Path
-) -> None:
+def test_a_phase_is_not_converged_if_its_last_validation_has_the_lowest_nll(nlls, is_converged, tmp_path):
     compute_nll = partial(next, iter(nlls))
     phase = replace(small_phase(), validate_at=VALIDATED, validate=lambda: 0.5, compute_nll=compute_nll)
     assert run(phase, tmp_path).is_converged is is_converged
@@ -133,7 +127,7 @@ def test_a_phase_is_not_converged_if_its_last_validation_has_the_lowest_nll(
     assert [row.metrics["validation_nll"] for row in rows if row.step in VALIDATED] == nlls
 
 
-def test_nothing_is_said_of_the_convergence_of_a_phase_with_a_single_validation(tmp_path: Path) -> None:
+def test_nothing_is_said_of_the_convergence_of_a_phase_with_a_single_validation(tmp_path):
     phase = replace(small_phase(), validate_at={STEPS}, validate=lambda: 0.5, compute_nll=lambda: 1.0)
     assert run(phase, tmp_path).is_converged is None
 
@@ -159,7 +153,7 @@ class Lines(NoLog):
         self.lines.append(text)
 
 
-def test_a_pass_without_memory_is_halved_once_and_then_an_error(tiny: Tiny, tmp_path: Path) -> None:
+def test_a_pass_without_memory_is_halved_once_and_then_an_error(tiny, tmp_path):
     longest = max(len(trunk.tokens) for trunk in tiny.trunks)
     halved = msgspec.structs.replace(SFT, max_batch_tokens=2 * longest)
 

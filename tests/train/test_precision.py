@@ -1,12 +1,11 @@
 """Mixed precision and recomputation: what changes nothing, and how little the rest changes."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
-from tests.train.conftest import Tiny, own_model
+from tests.train.conftest import own_model
 from tests.train.test_session_tree import random_tree
 from train import machine as machine_module
 from train.attention.structured import Structured
@@ -20,7 +19,7 @@ BFLOAT16 = autocast_dtype("bfloat16_autocast")
 
 
 @pytest.fixture
-def packed(tiny: Tiny) -> PackedTrees:
+def packed(tiny) -> PackedTrees:
     return pack([random_tree(tiny, index) for index in range(2)])
 
 
@@ -31,7 +30,7 @@ def gradients(policy: Policy, packed: PackedTrees) -> dict[str, torch.Tensor]:
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def machine(monkeypatch, tmp_path) -> Path:
     """A folder in place of the system's: what /proc/cpuinfo says, and a GPU's driver if there is one."""
     monkeypatch.setattr(machine_module, "_PROCESSOR", tmp_path / "cpuinfo")
     monkeypatch.setattr(machine_module, "_GPUS", (tmp_path / "gpu",))
@@ -47,15 +46,13 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         ("flags : fpu avx512f avx512bw avx512_vnni", "float32"),  # AVX512 alone emulates it
     ],
 )
-def test_auto_is_what_the_processor_multiplies_in(machine: Path, flags: str, usual: str) -> None:
+def test_auto_is_what_the_processor_multiplies_in(machine, flags, usual):
     (machine / "cpuinfo").write_text(f"processor : 0\n{flags}\n")
     assert default_precision() == usual
 
 
 @pytest.mark.parametrize(("build", "usual"), [("2.13.0+cu130", "bfloat16_autocast"), ("2.13.0+cpu", "float32")])
-def test_auto_is_bfloat16_on_a_gpu_that_torch_can_use(
-    machine: Path, monkeypatch: pytest.MonkeyPatch, build: str, usual: str
-) -> None:
+def test_auto_is_bfloat16_on_a_gpu_that_torch_can_use(machine, monkeypatch, build, usual):
     monkeypatch.setattr(machine_module, "version", {"torch": build}.get)
     assert default_precision() == "float32"
     (machine / "gpu").touch()
@@ -63,12 +60,12 @@ def test_auto_is_bfloat16_on_a_gpu_that_torch_can_use(
     assert ModelConfig().computed_in == usual
 
 
-def test_the_default_is_float32_on_any_processor(machine: Path) -> None:
+def test_the_default_is_float32_on_any_processor(machine):
     (machine / "cpuinfo").write_text("flags : amx_bf16\n")
     assert (default_precision(), ModelConfig().computed_in) == ("bfloat16_autocast", "float32")
 
 
-def test_a_precision_that_is_imitated_is_warned_of(machine: Path) -> None:
+def test_a_precision_that_is_imitated_is_warned_of(machine):
     (machine / "cpuinfo").write_text("flags : avx2\n")
     assert "emulates" in format_precision("bfloat16_autocast")
     assert format_precision("float32").endswith("(this processor does not multiply in bfloat16)")
@@ -76,11 +73,11 @@ def test_a_precision_that_is_imitated_is_warned_of(machine: Path) -> None:
     assert format_precision("bfloat16_autocast") == "precision: bfloat16_autocast"
 
 
-def test_float32_is_no_autocast() -> None:
+def test_float32_is_no_autocast():
     assert autocast_dtype("float32") is None
 
 
-def test_statistics_under_autocast_are_float32_and_close_to_those_in_float32(tiny: Tiny, packed: PackedTrees) -> None:
+def test_statistics_under_autocast_are_float32_and_close_to_those_in_float32(tiny, packed):
     model = own_model(tiny)
     with torch.no_grad():
         exact, rounded = (
@@ -94,7 +91,7 @@ def test_statistics_under_autocast_are_float32_and_close_to_those_in_float32(tin
         assert (ours - other).abs().max() < 0.05
 
 
-def test_gradients_under_autocast_are_float32_finite_and_close(tiny: Tiny, packed: PackedTrees) -> None:
+def test_gradients_under_autocast_are_float32_finite_and_close(tiny, packed):
     model = own_model(tiny)
     exact = {name: gradient.clone() for name, gradient in gradients(Policy(model), packed).items()}
     rounded = gradients(Policy(model, autocast=BFLOAT16), packed)
@@ -105,7 +102,7 @@ def test_gradients_under_autocast_are_float32_finite_and_close(tiny: Tiny, packe
         assert torch.cosine_similarity(gradient.flatten(), exact[name].flatten(), dim=0) > 0.99, name
 
 
-def test_replies_are_sampled_in_the_precision_in_which_they_are_trained_on(tiny: Tiny) -> None:
+def test_replies_are_sampled_in_the_precision_in_which_they_are_trained_on(tiny):
     policy = Policy(own_model(tiny), autocast=BFLOAT16, head_precision="bfloat16")
     trunk = tiny.trunks[0]
     forks = [reply.start for reply in trunk.replies]
@@ -126,9 +123,7 @@ def test_replies_are_sampled_in_the_precision_in_which_they_are_trained_on(tiny:
     assert behind_the_best.max() < 0.05
 
 
-def test_a_frozen_copy_under_autocast_is_held_in_half_the_memory_and_gives_the_very_same_numbers(
-    tiny: Tiny, packed: PackedTrees
-) -> None:
+def test_a_frozen_copy_under_autocast_is_held_in_half_the_memory_and_gives_the_very_same_numbers(tiny, packed):
     policy = Policy(own_model(tiny), autocast=BFLOAT16)
     reference = policy.frozen()
     assert not any(parameter.requires_grad for parameter in reference.parameters())
@@ -142,16 +137,14 @@ def test_a_frozen_copy_under_autocast_is_held_in_half_the_memory_and_gives_the_v
 
 
 @pytest.mark.parametrize("autocast", [None, BFLOAT16], ids=["float32", "bfloat16"])
-def test_gradients_are_the_same_when_layers_are_computed_again(
-    tiny: Tiny, packed: PackedTrees, autocast: torch.dtype | None
-) -> None:
+def test_gradients_are_the_same_when_layers_are_computed_again(tiny, packed, autocast):
     kept = gradients(Policy(own_model(tiny).train(), autocast=autocast), packed)
     again = gradients(Policy(own_model(tiny).train(), autocast=autocast, gradient_checkpointing=True), packed)
     assert kept.keys() == again.keys()
     assert all(torch.equal(gradient, again[name]) for name, gradient in kept.items())
 
 
-def test_with_gradient_checkpointing_fewer_tensors_wait_for_the_backward_pass(tiny: Tiny, packed: PackedTrees) -> None:
+def test_with_gradient_checkpointing_fewer_tensors_wait_for_the_backward_pass(tiny, packed):
     kept, again = (
         saved_bytes(Policy(own_model(tiny).train(), gradient_checkpointing=checkpointing), packed)
         for checkpointing in (False, True)
@@ -174,9 +167,7 @@ def saved_bytes(policy: Policy, packed: PackedTrees) -> int:
 
 
 @pytest.mark.parametrize("head_precision", ["float32", "bfloat16"])
-def test_the_head_multiplies_in_float32_under_autocast_unless_it_is_not_to(
-    tiny: Tiny, packed: PackedTrees, head_precision: Any
-) -> None:
+def test_the_head_multiplies_in_float32_under_autocast_unless_it_is_not_to(tiny, packed, head_precision):
     policy = Policy(own_model(tiny), autocast=BFLOAT16, head_precision=head_precision)
     with torch.no_grad():
         logits = policy.logits(packed.input_ids, packed.position_ids, packed.attended_by(Structured))

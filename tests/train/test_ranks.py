@@ -41,7 +41,7 @@ EACH = pytest.mark.parametrize("name", [case(name) for name in CASES])
 
 
 @pytest.fixture(scope="module")
-def trained(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def trained(tiny, tmp_path_factory) -> Callable[[str], Path]:
     """The folder of a case that was trained in one process, in two, and handed on from one to two and back."""
 
     @cache
@@ -97,7 +97,7 @@ def assert_same_weights(one: Path, other: Path) -> None:
 
 
 @EACH
-def test_two_processes_have_the_figures_and_weights_of_one(trained: Callable[[str], Path], name: str) -> None:
+def test_two_processes_have_the_figures_and_weights_of_one(trained, name):
     folder = trained(name)
     ours, one = figures(folder / "two" / name), figures(folder / "one" / name)
     assert len(one) == STEPS
@@ -108,18 +108,17 @@ def test_two_processes_have_the_figures_and_weights_of_one(trained: Callable[[st
 
 @pytest.mark.parametrize("kind", ["one_then_two", "two_then_one"])
 @EACH
-def test_a_run_goes_on_in_another_number_of_processes(trained: Callable[[str], Path], name: str, kind: str) -> None:
+def test_a_run_goes_on_in_another_number_of_processes(trained, name, kind):
     folder = trained(name)
     saved = load_state(folder / kind / name)
-    assert saved is not None
     assert saved[1]["done"] == 2
     assert len(figures(folder / kind / name)) == STEPS
     assert_same_weights(folder / kind / name, folder / "one" / name)
 
 
 def test_steps_at_which_a_process_or_all_have_no_group_to_learn_from_were_among_them(
-    trained: Callable[[str], Path],
-) -> None:
+    trained,
+):
     rows = figures(trained("grpo") / "two" / "grpo")
     used, groups = [row["groups_used"] for row in rows], [row["groups"] for row in rows]
     for step in WITHOUT_GROUPS:
@@ -130,7 +129,7 @@ def test_steps_at_which_a_process_or_all_have_no_group_to_learn_from_were_among_
 
 # Weighted SFT's gradient is p times SFT's, and fresh weights find a logged reply with p = 1e-13.
 @pytest.mark.parametrize("name", [case(name) for name in CASES if name != "weighted_sft"])
-def test_weights_moved(trained: Callable[[str], Path], tiny: Tiny, name: str) -> None:
+def test_weights_moved(trained, tiny, name):
     """Or nothing would have been compared."""
     before = dict(tiny.model.named_parameters())
     after = load_file(trained(name) / "two" / name / "weights.safetensors")
@@ -140,13 +139,13 @@ def test_weights_moved(trained: Callable[[str], Path], tiny: Tiny, name: str) ->
         assert not any(torch.equal(tensor, before[own].detach()) for own, tensor in after.items())
 
 
-def test_processes_share_work_and_tell_all_the_result_of_one(trained: Callable[[str], Path]) -> None:
+def test_processes_share_work_and_tell_all_the_result_of_one(trained):
     said: dict[str, Any] = read_json(trained("sft") / "said.json")
     assert said == {"shared": [[0, 0, 2, 4], [1, 1, 3]], "once": {"by": 0}}
 
 
 @pytest.mark.slow
-def test_two_launchers_with_a_rendezvous_train_what_one_process_does(tiny: Tiny, tmp_path: Path) -> None:
+def test_two_launchers_with_a_rendezvous_train_what_one_process_does(tiny, tmp_path):
     names = ["grpo", "sft_sharded"]
     train_all(tiny, tmp_path, names, launch_two)
     for name in names:
@@ -158,7 +157,7 @@ def test_two_launchers_with_a_rendezvous_train_what_one_process_does(tiny: Tiny,
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["sft", "sft_sharded"])
-def test_a_machine_that_dies_ends_the_run_with_a_line_and_it_goes_on(tiny: Tiny, tmp_path: Path, name: str) -> None:
+def test_a_machine_that_dies_ends_the_run_with_a_line_and_it_goes_on(tiny, tmp_path, name):
     for kind in ("one", "two", "one_then_two", "two_then_one"):
         tiny.save(tmp_path / kind / "base")
         store_at(tmp_path / kind / "store", tiny.sessions)

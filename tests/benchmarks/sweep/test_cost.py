@@ -28,7 +28,7 @@ agents = ["random"]
 """
 
 
-def test_a_dry_run_adds_up_seeds_and_runs(tmp_path: Path) -> None:
+def test_a_dry_run_adds_up_seeds_and_runs(tmp_path):
     write_demo_store(tmp_path / "store", 40, 0)
     (tmp_path / "two.toml").write_text(FILE)
     machine = MachineOptions(gpus=2, gpu="a100")
@@ -48,8 +48,8 @@ def test_a_dry_run_adds_up_seeds_and_runs(tmp_path: Path) -> None:
     assert with_rl[:3] == ["with_rl", 3, 2] and short[:3] == ["short", 3, 1]
     assert with_rl[4:] == [pytest.approx(peak), pytest.approx(hours)]
     for column in (1, 2, 3, 5):
-        assert total[column] == pytest.approx(short[column] + with_rl[column])  # type: ignore[operator]
-    assert total[4] == max(short[4], with_rl[4])  # type: ignore[type-var]
+        assert total[column] == pytest.approx(short[column] + with_rl[column])
+    assert total[4] == max(short[4], with_rl[4])
 
 
 def runs(folder: Path, number: int) -> list[PlannedRun]:
@@ -58,7 +58,7 @@ def runs(folder: Path, number: int) -> list[PlannedRun]:
     return [PlannedRun(0, file.parent / f"run{file.name}", None, (), module, (str(file),), folder) for file in files]
 
 
-def test_runs_at_the_same_time_have_gpus_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_at_the_same_time_have_gpus_of_their_own(tmp_path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
     run_missing(runs(tmp_path, 2), 2, gpus_per_run=2)
     assert {(tmp_path / str(seed)).read_text() for seed in range(2)} == {"4,5", "6,7"}

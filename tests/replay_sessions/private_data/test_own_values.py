@@ -1,7 +1,6 @@
 """A shop's data of a customer go from that customer's sessions in all forms, and nothing else does."""
 
 import unicodedata
-from typing import Literal
 
 import pytest
 
@@ -58,11 +57,11 @@ def values(user: str = "u1", *pages: str) -> OwnValues:
         ("A1002345 or a-100-2345", "[order] or [order]"),
     ],
 )
-def test_a_value_goes_in_all_its_forms(text: str, left: str) -> None:
+def test_a_value_goes_in_all_its_forms(text, left):
     assert values().remove_from_text(text) == left
 
 
-def test_a_name_that_is_written_without_blanks_goes_from_other_words() -> None:
+def test_a_name_that_is_written_without_blanks_goes_from_other_words():
     assert values("u3").remove_from_text("您好李明先生") == "您好[name]先生"
 
 
@@ -82,12 +81,12 @@ def test_a_name_that_is_written_without_blanks_goes_from_other_words() -> None:
         ("u2", "Miller, New York", "[name], [address]"),
     ],
 )
-def test_a_word_on_others_pages_goes_beside_another_and_in_an_account_area(user: str, text: str, left: str) -> None:
+def test_a_word_on_others_pages_goes_beside_another_and_in_an_account_area(user, text, left):
     page = f"<p>{text}</p>"
     assert values(user, OTHERS).remove_from_page(page) == (f"<p>{left}</p>", {})
 
 
-def test_a_line_that_each_user_has_with_a_name_of_their_own_is_an_account_area() -> None:
+def test_a_line_that_each_user_has_with_a_name_of_their_own_is_an_account_area():
     customers = Customers(ROWS)
     shared = SharedWords(customers)
     shared.count(["u1"], (["<b>Moin Zoë</b>", "<p>Rose oil</p>"]))
@@ -96,7 +95,7 @@ def test_a_line_that_each_user_has_with_a_name_of_their_own_is_an_account_area()
     assert page == "<b>Moin [name]</b><b>Tea Rose</b>"
 
 
-def test_values_go_from_a_text_and_from_the_name_of_its_element_alone() -> None:
+def test_values_go_from_a_text_and_from_the_name_of_its_element_alone():
     page = (
         '<a name="hello_rose_account" title="Rose">Hello, Rose: account</a>'
         '<a name="lists_of_miller">Lists of Miller</a>'
@@ -117,28 +116,28 @@ def test_values_go_from_a_text_and_from_the_name_of_its_element_alone() -> None:
     assert ">Rose gold</a>" in cleaned
 
 
-def test_entities_and_tags_are_no_words() -> None:
+def test_entities_and_tags_are_no_words():
     page, _ = values().remove_from_page("<p class=brown>Zo&euml; &amp; co</p><b title='x'>M&uuml;hlenweg 12</b>")
     assert page == "<p class=[name]>[name] &amp; co</p><b title='x'>[address]</b>"
 
 
-def test_values_go_from_addresses_of_pages() -> None:
+def test_values_go_from_addresses_of_pages():
     url = "https://shop.example/u/Zo%C3%AB-Brown/lists?q=orchard+close&p=3"
     assert values().remove_from_url(url) == "https://shop.example/u/[name]/lists?q=[address]&p=3"
 
 
-def test_an_address_with_any_value_is_personal_as_a_whole() -> None:
+def test_an_address_with_any_value_is_personal_as_a_whole():
     remover = values("u2", OTHERS)
     assert remover.remove_from_url("https://shop.example/rose/ring") == "https://shop.example/rose/ring"
     assert remover.remove_from_url("https://shop.example/rose?n=Miller") == "https://shop.example/[name]?n=[name]"
 
 
-def test_a_page_of_the_account_is_an_account_area() -> None:
+def test_a_page_of_the_account_is_an_account_area():
     url = "https://shop.example/account/addresses"
     assert values("u2", OTHERS).remove_from_page("<p>Rose</p>", url)[0] == "<p>[name]</p>"
 
 
-def test_a_number_on_the_pages_of_many_users_is_the_shops() -> None:
+def test_a_number_on_the_pages_of_many_users_is_the_shops():
     customers = Customers(ROWS)
     shared = SharedWords(customers)
     for user in ("a", "b", "c"):
@@ -160,36 +159,36 @@ SCRIPTS = {
 
 @pytest.mark.parametrize("name", SCRIPTS)
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
-def test_words_of_every_script_are_whole_and_so_is_what_goes(name: str, form: Literal["NFC", "NFD"]) -> None:
+def test_words_of_every_script_are_whole_and_so_is_what_goes(name, form):
     text, left = (unicodedata.normalize(form, part) for part in SCRIPTS[name])
     customers = Customers([{"user_id": "u", "name": name}])
     removed = OwnValues(customers.by_user["u"], SharedWords(customers)).remove_from_text(text)
     assert unicodedata.normalize("NFC", removed) == unicodedata.normalize("NFC", left)
 
 
-def test_a_name_of_one_syllable_is_no_part_of_other_words_even_in_an_account_area() -> None:
+def test_a_name_of_one_syllable_is_no_part_of_other_words_even_in_an_account_area():
     customers = Customers([{"user_id": "u", "first_name": "지영", "last_name": "이"}])
     remover = OwnValues(customers.by_user["u"], SharedWords(customers))
     page, _ = remover.remove_from_page("<p>상품이 좋아요, 이지영님 (이)</p>", "https://shop.example/account")
     assert page == "<p>상품이 좋아요, [name]님 ([name])</p>"
 
 
-def test_a_text_without_values_stays_as_it_was_written() -> None:
+def test_a_text_without_values_stays_as_it_was_written():
     text = "Cafe\u0301 &eacute; <b>T&amp;C</b>"
     assert values().remove_from_page(text)[0] == text
 
 
-def test_values_go_from_every_attribute_and_from_comments() -> None:
+def test_values_go_from_every_attribute_and_from_comments():
     page = "<!-- for {0} --><a href='/u/{1}?x=1' data-user=\"{0} Brown\" id={2} class=nav>x</a><img src='/{2}.png'>"
     cleaned = page.replace("{0} Brown", "{0}").format("[name]", "[name]", "[name]")
     assert values().remove_from_page(page.format("Zoë", "zo%C3%AB", "zoe"))[0] == cleaned
 
 
-def test_a_phone_number_goes_between_other_numbers() -> None:
+def test_a_phone_number_goes_between_other_numbers():
     assert values().remove_from_text("030 901 82041 7") == "[phone] 7"
 
 
-def test_a_value_of_many_users_is_private_in_columns_of_a_private_kind_alone() -> None:
+def test_a_value_of_many_users_is_private_in_columns_of_a_private_kind_alone():
     rows = [{"user_id": f"u{n}", "currency": "EUR", "city": "Leeds", "note": f"note-{n % 2}1"} for n in range(3)]
     customers = Customers(rows)
     assert customers.shared_values == {("currency", "eur")}

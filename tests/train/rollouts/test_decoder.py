@@ -47,7 +47,7 @@ def check_against_rows(model: Any, plain: Any, prompts: list[list[int]], config:
 @pytest.mark.parametrize(
     "kind", ["qwen2", *(pytest.param(kind, marks=pytest.mark.long) for kind in KINDS if kind != "qwen2")]
 )
-def test_replies_are_those_of_passes_over_whole_rows(kind: str) -> None:
+def test_replies_are_those_of_passes_over_whole_rows(kind):
     model, plain = model_of(kind, **SMALL), model_of(kind, **SMALL)
     for bias in (name for name, _ in model.named_parameters() if name.endswith("bias")):
         torch.nn.init.normal_(model.get_parameter(bias), std=0.2)
@@ -61,7 +61,7 @@ def test_replies_are_those_of_passes_over_whole_rows(kind: str) -> None:
 
 
 @pytest.mark.long
-def test_replies_that_end_early_at_once_and_all_together_leave_the_others_as_they_are() -> None:
+def test_replies_that_end_early_at_once_and_all_together_leave_the_others_as_they_are():
     model, plain = model_of("llama", **SMALL), model_of("llama", **SMALL)
     enable_tree_attention(model)
     prompts = build_prompts()
@@ -80,7 +80,7 @@ def test_replies_that_end_early_at_once_and_all_together_leave_the_others_as_the
     assert len(reply.tokens) == 1
 
 
-def test_questions_every_few_tokens_and_rows_that_stay_change_no_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_questions_every_few_tokens_and_rows_that_stay_change_no_reply(monkeypatch):
     """As on a GPU: what a row draws behind its end is cut off."""
     model = model_of("llama", **SMALL)
     enable_tree_attention(model)
@@ -95,7 +95,7 @@ def test_questions_every_few_tokens_and_rows_that_stay_change_no_reply(monkeypat
     assert len({len(reply.tokens) for replies in found for reply in replies}) > 2
 
 
-def test_an_adapter_gives_the_replies_of_the_merged_model(tmp_path: Any) -> None:
+def test_an_adapter_gives_the_replies_of_the_merged_model(tmp_path):
     base = model_of("llama", **SMALL)
     base.save_pretrained(tmp_path)
     enable_tree_attention(base)
@@ -122,7 +122,7 @@ def assert_same_replies(found: Any, expected: Any) -> None:
 
 
 @pytest.mark.parametrize("vocabulary", [5, PART, 3 * PART + 7])
-def test_tokens_are_those_at_which_the_cumulative_probability_passes_the_number(vocabulary: int) -> None:
+def test_tokens_are_those_at_which_the_cumulative_probability_passes_the_number(vocabulary):
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(200, vocabulary, generator=generator) * 3
     uniforms = torch.rand(200, generator=generator)
@@ -138,11 +138,11 @@ def test_tokens_are_those_at_which_the_cumulative_probability_passes_the_number(
 @pytest.mark.gpu
 @pytest.mark.parametrize(("heads", "kv_heads", "width"), [(14, 2, 64), (16, 2, 128), (9, 3, 64)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_kernel_is_torch_s_own_attention(heads: int, kv_heads: int, width: int, dtype: torch.dtype) -> None:
+def test_the_kernel_is_torch_s_own_attention(heads, kv_heads, width, dtype):
     assert find_kernel_fault(heads, kv_heads, width, dtype) is None
 
 
-def test_kernels_are_given_rows_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_are_given_rows_side_by_side(monkeypatch):
     """They read memory, whatever the strides of a tensor are."""
     given: list[Any] = []
 
@@ -158,7 +158,7 @@ def test_kernels_are_given_rows_side_by_side(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.gpu
-def test_a_replayed_graph_draws_what_single_steps_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replayed_graph_draws_what_single_steps_draw(monkeypatch):
     options = {**SMALL, "hidden_size": 64, "head_dim": 32}
     model = model_of("qwen2", **options).cuda()
     enable_tree_attention(model)

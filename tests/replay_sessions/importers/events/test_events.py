@@ -73,7 +73,7 @@ PURCHASE = [
 ]
 
 
-def test_a_visit_of_ga4_becomes_its_actions_and_what_led_from_page_to_page(tmp_path: Path) -> None:
+def test_a_visit_of_ga4_becomes_its_actions_and_what_led_from_page_to_page(tmp_path):
     steps = steps_of(imported(tmp_path, PURCHASE[::-1]))  # an export has no order but its times
     assert [(step.action, step.is_inferred) for step in steps] == [
         (TypeAndSubmit(name="search_input", text="kettle"), False),
@@ -94,7 +94,7 @@ def test_a_visit_of_ga4_becomes_its_actions_and_what_led_from_page_to_page(tmp_p
 
 
 @pytest.mark.parametrize("name", ["events.parquet", "day.json.gz", "folder", "FLAT.CSV"])
-def test_other_files_of_the_same_events_give_the_same_store(tmp_path: Path, name: str) -> None:
+def test_other_files_of_the_same_events_give_the_same_store(tmp_path, name):
     expected = imported(tmp_path, PURCHASE).fingerprint
     path = tmp_path / name
     lines = [f"{json.dumps(event)}\n".encode() for event in PURCHASE]
@@ -128,7 +128,7 @@ def test_other_files_of_the_same_events_give_the_same_store(tmp_path: Path, name
     assert ["'part-2.jsonl.zst'" in line for line in other.manifest.warnings] == [True] * (name == "folder")
 
 
-def test_a_session_ends_with_a_purchase(tmp_path: Path) -> None:
+def test_a_session_ends_with_a_purchase(tmp_path):
     after = [
         ga4("page_view", "/thanks", 10),
         ga4("page_view", "/", 11),
@@ -144,7 +144,7 @@ def test_a_session_ends_with_a_purchase(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", range(len(PURCHASE)))
-def test_a_purchase_ends_its_session_whatever_else_the_log_lacks(tmp_path: Path, number: int) -> None:
+def test_a_purchase_ends_its_session_whatever_else_the_log_lacks(tmp_path, number):
     events = [event for event in PURCHASE if event is not PURCHASE[number]] if number < 9 else PURCHASE[9:]
     for session in imported(tmp_path, events).sessions():
         last = session.steps[-1].action
@@ -153,14 +153,14 @@ def test_a_purchase_ends_its_session_whatever_else_the_log_lacks(tmp_path: Path,
 
 
 @pytest.mark.parametrize("page", ["cart", "product"])
-def test_a_checkout_follows_from_the_page_before_it(tmp_path: Path, page: str) -> None:
+def test_a_checkout_follows_from_the_page_before_it(tmp_path, page):
     steps = steps_of(imported(tmp_path, PURCHASE if page == "cart" else [*PURCHASE[:7], *PURCHASE[8:]]))
     assert (steps[-2].action, steps[-2].is_inferred) == (Click(name=f"{page}.checkout"), True)
     for step in steps:
         assert f'name="{getattr(step.action, "name", "")}"' in step.page
 
 
-def test_inferred_actions_are_scored_where_asked_for(tmp_path: Path) -> None:
+def test_inferred_actions_are_scored_where_asked_for(tmp_path):
     store = imported(tmp_path, PURCHASE)
     every = EvaluationConfig(split="all", inferred=True).keys(store)
     logged = EvaluationConfig(split="all").keys(store)
@@ -168,7 +168,7 @@ def test_inferred_actions_are_scored_where_asked_for(tmp_path: Path) -> None:
     assert [index for _, index in logged] == [1, 2, 5]
 
 
-def test_clicks_on_elements_that_the_page_lacks_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_clicks_on_elements_that_the_page_lacks_are_left_out_and_counted(tmp_path):
     events = [
         ga4("view_item_list", "/list", 0, [KETTLE]),
         ga4("select_item", "/list", 1, [POT]),
@@ -183,7 +183,7 @@ def test_clicks_on_elements_that_the_page_lacks_are_left_out_and_counted(tmp_pat
     assert store.manifest.left_out_steps == {"select_item not on its page": 1, "scroll": 1}
 
 
-def test_going_back_shows_the_earlier_page_again(tmp_path: Path) -> None:
+def test_going_back_shows_the_earlier_page_again(tmp_path):
     events = [
         ga4("view_item_list", "/list", 0, [KETTLE, POT]),
         ga4("select_item", "/list", 1, [KETTLE]),
@@ -198,7 +198,7 @@ def test_going_back_shows_the_earlier_page_again(tmp_path: Path) -> None:
     assert [step.is_inferred for step in (kettle, pot)] == [False, True]  # only the click shows the list
 
 
-def test_a_stop_is_inferred_on_pages_on_which_the_log_holds_no_action(tmp_path: Path) -> None:
+def test_a_stop_is_inferred_on_pages_on_which_the_log_holds_no_action(tmp_path):
     clicks = [
         ga4("view_item_list", "/list", 0, [KETTLE]),
         ga4("select_item", "/list", 1, [KETTLE]),
@@ -211,13 +211,13 @@ def test_a_stop_is_inferred_on_pages_on_which_the_log_holds_no_action(tmp_path: 
         assert [session.steps[-1].is_inferred for session in sessions] == expected
 
 
-def test_leaving_from_an_unlogged_page_is_inferred(tmp_path: Path) -> None:
+def test_leaving_from_an_unlogged_page_is_inferred(tmp_path):
     events = [ga4("view_item_list", "/list", 0, [KETTLE]), ga4("select_item", "/list", 1, [KETTLE])]
     steps = steps_of(imported(tmp_path, events))
     assert [(type(step.action), step.is_inferred) for step in steps] == [(Click, False), (Terminate, True)]
 
 
-def test_an_optional_field_that_cannot_be_read_is_counted_and_costs_nothing_else(tmp_path: Path) -> None:
+def test_an_optional_field_that_cannot_be_read_is_counted_and_costs_nothing_else(tmp_path):
     bad = {**KETTLE, "price": "cheap", "item_list_index": "(not set)", "index": "top"}
     source = tmp_path / "export.jsonl"
     source.write_text(
@@ -230,14 +230,14 @@ def test_an_optional_field_that_cannot_be_read_is_counted_and_costs_nothing_else
     assert any("1 price" in line and "1 position" in line for line in importer.report)
 
 
-def test_an_address_that_stands_in_for_a_title_shows_no_secret(tmp_path: Path) -> None:
+def test_an_address_that_stands_in_for_a_title_shows_no_secret(tmp_path):
     paths = ["/?token=S3CRET", "/c?email=s3cret@example.org&n=2"]
     store = imported(tmp_path, [ga4("page_view", path, n, page_title=None) for n, path in enumerate(paths)])
     assert names_of(store) == ["menu.https_shop_example_c_email_email_n_2", "terminate"]
     assert not any("s3cret" in step.page.lower() for step in steps_of(store))
 
 
-def test_orders_with_other_ids_are_purchases_and_a_repeated_one_is_none(tmp_path: Path) -> None:
+def test_orders_with_other_ids_are_purchases_and_a_repeated_one_is_none(tmp_path):
     orders = [ga4("purchase", "/thanks", 9 + n, [KETTLE], transaction_id=order) for n, order in enumerate("AABA")]
     reload = ga4("purchase", "/thanks", 10**9, [KETTLE], session="2", transaction_id="A")
     store = imported(tmp_path, [reload, ga4("page_view", "/", 10**9 + 1, session="2"), *PURCHASE[:-1], *orders])
@@ -246,7 +246,7 @@ def test_orders_with_other_ids_are_purchases_and_a_repeated_one_is_none(tmp_path
     assert store.manifest.left_out_steps["purchase of the same order"] == 1
 
 
-def test_an_order_that_does_not_sort_is_an_error_with_file_and_row(tmp_path: Path) -> None:
+def test_an_order_that_does_not_sort_is_an_error_with_file_and_row(tmp_path):
     events = [*PURCHASE, {**ga4("scroll", "/red", 10), "batch_page_id": "first"}]
     store = imported(tmp_path, events)
     assert "batch_page_id" in read_rejected(store.path)["export.jsonl:11"]
@@ -295,7 +295,7 @@ def names_of(store: SessionStore) -> list[str]:
     return [getattr(action, "text", None) or getattr(action, "name", "terminate") for action in actions]
 
 
-def test_events_are_read_in_the_order_of_time_whatever_the_file_s(tmp_path: Path) -> None:
+def test_events_are_read_in_the_order_of_time_whatever_the_file_s(tmp_path):
     rows = [
         {"what": "add", "sku": "a", "where": "/a", "when": "2024-05-01T10:02:00Z"},
         {"what": "look", "sku": "b", "where": "/b", "when": "2024-05-01 10:03:00 UTC"},
@@ -307,7 +307,7 @@ def test_events_are_read_in_the_order_of_time_whatever_the_file_s(tmp_path: Path
     assert times == sorted(times, key=str)
 
 
-def test_searches_are_kept_with_and_without_words(tmp_path: Path) -> None:
+def test_searches_are_kept_with_and_without_words(tmp_path):
     rows = [
         {"what": "see", "where": "/"},
         {"what": "find", "where": "/s", "words": "red"},
@@ -320,7 +320,7 @@ def test_searches_are_kept_with_and_without_words(tmp_path: Path) -> None:
     assert names_of(store)[0] == "red"  # it is the first that the log has
 
 
-def test_a_cart_s_view_a_purchase_and_a_cart_s_action_need_no_product(tmp_path: Path) -> None:
+def test_a_cart_s_view_a_purchase_and_a_cart_s_action_need_no_product(tmp_path):
     words = ["look", "add", "drop", "show_cart", "drop", "buy"]
     rows = [{"what": word, "where": "/cart" if word == "show_cart" else "/a"} for word in words]
     store, importer = flat(tmp_path, *rows)
@@ -334,7 +334,7 @@ def test_a_cart_s_view_a_purchase_and_a_cart_s_action_need_no_product(tmp_path: 
     assert not importer.warnings[1:]
 
 
-def test_the_elements_of_cart_actions_are_on_every_page_of_that_kind(tmp_path: Path) -> None:
+def test_the_elements_of_cart_actions_are_on_every_page_of_that_kind(tmp_path):
     looks = [{"visit": str(n), "what": "look", "sku": "a", "where": "/a"} for n in range(5)]
     store, _ = flat(tmp_path, *looks, {"visit": "0", "what": "buy"}, {"visit": "1", "what": "add", "sku": "b"})
     pages = [session.steps[0].page for session in store.sessions()]
@@ -343,12 +343,12 @@ def test_the_elements_of_cart_actions_are_on_every_page_of_that_kind(tmp_path: P
 
 
 @pytest.mark.parametrize("links", [["Sale"], [{"text": "Sale"}], {"text": "Sale"}, "Sale"], ids=str)
-def test_promotions_are_texts_or_objects(tmp_path: Path, links: Any) -> None:
+def test_promotions_are_texts_or_objects(tmp_path, links):
     store, _ = flat(tmp_path, {"what": "see", "where": "/"}, {"what": "follow", "where": "/", "links": links})
     assert names_of(store)[0] == "promotions.sale"
 
 
-def test_no_step_leads_back_to_the_page_that_is_shown(tmp_path: Path) -> None:
+def test_no_step_leads_back_to_the_page_that_is_shown(tmp_path):
     rows = [
         {"what": "see", "where": "/c/mugs/2?utm_source=x"},
         {"what": "look", "where": "/c/mugs/2", "sku": "m2"},
@@ -359,7 +359,7 @@ def test_no_step_leads_back_to_the_page_that_is_shown(tmp_path: Path) -> None:
     assert names_of(store) == ["product.add_to_cart", "terminate"]
 
 
-def test_cart_checkout_confirmation_and_error_pages_are_no_links_of_the_menu(tmp_path: Path) -> None:
+def test_cart_checkout_confirmation_and_error_pages_are_no_links_of_the_menu(tmp_path):
     paths = ["/", "/warenkorb", "/checkout/payment", "/order-confirmation/17", "/404.html", "/c/cart-bags", "/Danke"]
     _, importer = flat(tmp_path, *({"what": "see", "where": path} for path in paths))
     assert importer.report[0].endswith("a menu of 2 links")
@@ -375,15 +375,13 @@ def test_cart_checkout_confirmation_and_error_pages_are_no_links_of_the_menu(tmp
         (9.5, "SEK", "SEK 9.50"),  # JSON's own numbers have a point
     ],
 )
-def test_prices_with_a_decimal_comma_have_their_event_s_currency(
-    tmp_path: Path, price: object, money: str | None, shown: str
-) -> None:
+def test_prices_with_a_decimal_comma_have_their_event_s_currency(tmp_path, price, money, shown):
     row = {"what": "look", "sku": "a", "where": "/a", "price": price, "money": money}
     store, _ = flat(tmp_path, row, head="decimal_comma = true")
     assert f">{shown}<" in steps_of(store)[0].page
 
 
-def test_doubtful_logs_are_warned_of_and_check_repeats_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doubtful_logs_are_warned_of_and_check_repeats_it(tmp_path, capsys):
     prices = [{"what": "look", "sku": sign, "where": f"/{sign}", "price": 5, "money": sign} for sign in ("EUR", "USD")]
     store, importer = flat(tmp_path, *prices, {"what": "follow", "where": "/EUR"})
     assert store.manifest.warnings == tuple(importer.warnings)
@@ -396,14 +394,14 @@ def test_doubtful_logs_are_warned_of_and_check_repeats_it(tmp_path: Path, capsys
     assert "views alone" in importer.warnings[1]
 
 
-def test_an_import_ends_with_the_reasons_of_rejection_and_what_they_cost(tmp_path: Path) -> None:
+def test_an_import_ends_with_the_reasons_of_rejection_and_what_they_cost(tmp_path):
     rows = [{"what": "look", "sku": "a", "where": "/a"}, *[{"visit": None, "what": "add", "sku": "a"}] * 3]
     _, importer = flat(tmp_path, *rows, {"visit": None, "what": "buy"})
     assert any("4" in line and "(3 add, 1 buy)" in line for line in importer.report)
     assert any("not one of 3 add_to_cart" in line for line in importer.warnings)
 
 
-def test_a_pause_begins_another_session_where_the_user_says_so(tmp_path: Path) -> None:
+def test_a_pause_begins_another_session_where_the_user_says_so(tmp_path):
     rows = [{"what": "look", "sku": str(n), "where": f"/{n}", "when": 1_700_000_000 + 600 * n * n} for n in range(4)]
     assert len(flat(tmp_path, *rows)[0]) == 1
     assert len(flat(tmp_path, *rows, idle_minutes=25)[0]) == 3
@@ -412,16 +410,16 @@ def test_a_pause_begins_another_session_where_the_user_says_so(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("test_from", "split"), [("2023-11-14", "test"), ("2023-11-15", "train")])
-def test_a_split_by_date_reads_the_times_of_the_log(tmp_path: Path, test_from: str, split: str) -> None:
+def test_a_split_by_date_reads_the_times_of_the_log(tmp_path, test_from, split):
     store = imported(tmp_path, PURCHASE)
     assert steps_of(store)[0].timestamp == "2023-11-14T22:13:20.000001+00:00"
     words = f"import events {tmp_path}/export.jsonl --mapping ga4_ecommerce --validation 0".split()
     words += ["--split-by", "date", "--test-from", test_from, "--out", str(tmp_path / "dated")]
     assert main(words) == 0
-    assert len(SessionStore.open(tmp_path / "dated").session_ids(split)) == 1  # type: ignore[arg-type]
+    assert len(SessionStore.open(tmp_path / "dated").session_ids(split)) == 1
 
 
-def test_a_log_that_the_mapping_cannot_read_says_why(tmp_path: Path) -> None:
+def test_a_log_that_the_mapping_cannot_read_says_why(tmp_path):
     with pytest.raises(ImportFailed, match=r"no row that can be read, the first for: export.jsonl:1: field"):
         imported(tmp_path, [{"event_name": "page_view"}])
     (tmp_path / "mine.toml").write_text(MAPPING.replace("[event]", 'events = "hits"\n[event]'))
@@ -429,7 +427,7 @@ def test_a_log_that_the_mapping_cannot_read_says_why(tmp_path: Path) -> None:
         imported(tmp_path, [{"visit": "v"}], str(tmp_path / "mine.toml"))
 
 
-def test_wrong_mappings_name_what_is_wrong(tmp_path: Path) -> None:
+def test_wrong_mappings_name_what_is_wrong(tmp_path):
     with pytest.raises(BadConfig, match="Did you mean 'clothing_shop'"):
         load_event_mapping("cloting_shop")
     file = tmp_path / "mine.toml"
@@ -442,21 +440,21 @@ def test_wrong_mappings_name_what_is_wrong(tmp_path: Path) -> None:
             load_event_mapping(str(file))
 
 
-def test_codes_of_nested_columns_are_replaced(tmp_path: Path) -> None:
+def test_codes_of_nested_columns_are_replaced(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(MAPPING.replace('"money"', '"about.money"') + '[words."about.money"]\n978 = "EUR"')
     row = {"visit": "v", "what": "look", "sku": "a", "price": 5, "about": {"money": 978}}
     assert "€5.00" in steps_of(imported(tmp_path, [row], str(file)))[0].page
 
 
-def test_text_of_the_log_is_escaped(tmp_path: Path) -> None:
+def test_text_of_the_log_is_escaped(tmp_path):
     odd = {"item_id": "x", "item_name": '<b name="y">"{price}"', "price": 1}
     events = [ga4("view_item_list", "/l", 0, [odd]), ga4("select_item", "/l", 1, [odd])]
     elements = find_elements(steps_of(imported(tmp_path, events))[0].page)
     assert [element.text for element in elements if "view_product" in element.name] == [odd["item_name"]]
 
 
-def test_events_explain_themselves(capsys: pytest.CaptureFixture[str]) -> None:
+def test_events_explain_themselves(capsys):
     assert main(["import", "events", "--help-all"]) == 0
     shown = capsys.readouterr().out
     assert all(name in shown for name in ("clothing_shop", "ga4_ecommerce", "merchandise", "--mapping"))
@@ -464,7 +462,7 @@ def test_events_explain_themselves(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.long
 @pytest.mark.skipif(not CLOTHING.exists(), reason=f"third-party data is not at {CLOTHING}")
-def test_the_clothing_shop_is_read_whole(tmp_path: Path) -> None:
+def test_the_clothing_shop_is_read_whole(tmp_path):
     run_import(EventsImporter(CLOTHING, EventsOptions(mapping="clothing_shop")), tmp_path / "store", workers=2)
     store = SessionStore.open(tmp_path / "store")
     counts = Counter(step.is_inferred for session in store.sessions() for step in session.steps[:-1])
@@ -475,7 +473,7 @@ def test_the_clothing_shop_is_read_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not MERCHANDISE.exists(), reason=f"third-party data is not at {MERCHANDISE}")
-def test_product_clicks_of_the_merchandise_store_are_on_the_page(tmp_path: Path) -> None:
+def test_product_clicks_of_the_merchandise_store_are_on_the_page(tmp_path):
     importer = EventsImporter(MERCHANDISE, EventsOptions(mapping="merchandise"))
     run_import(importer, tmp_path / "store")
     store = SessionStore.open(tmp_path / "store")

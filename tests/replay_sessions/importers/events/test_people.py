@@ -1,7 +1,6 @@
 """Whose the sessions of an event log are, and where events without a session belong."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,7 +32,7 @@ def users_of(store: SessionStore) -> dict[str, str]:
     return {session.session_id.rpartition(".")[2]: session.user_id for session in store.sessions()}
 
 
-def test_browsers_of_one_customer_are_one_user_who_is_in_one_split(tmp_path: Path) -> None:
+def test_browsers_of_one_customer_are_one_user_who_is_in_one_split(tmp_path):
     events = [event for number in range(12) for event in visit(f"b{number}", number, f"c{number // 3}")]
     store = imported(tmp_path, [*events, *visit("b0", 90), *visit("b99", 91)])
     users = users_of(store)
@@ -44,7 +43,7 @@ def test_browsers_of_one_customer_are_one_user_who_is_in_one_split(tmp_path: Pat
     assert store.session("b1.1").other_ids == ("b1", "b0", "b2")
 
 
-def test_a_browser_of_two_customers_joins_nobody(tmp_path: Path) -> None:
+def test_a_browser_of_two_customers_joins_nobody(tmp_path):
     visits = [("home", "anna"), ("home", "ben"), ("home", None), ("a", "anna"), ("b", "ben")]
     events = [event for number, (browser, customer) in enumerate(visits) for event in visit(browser, number, customer)]
     both = [
@@ -58,12 +57,12 @@ def test_a_browser_of_two_customers_joins_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("nobody", ["0", "Guest", "null", "00000000-0000", "d41d8cd98f00b204e9800998ecf8427e", "pos-7"])
-def test_an_id_that_stands_for_nobody_joins_nobody(tmp_path: Path, nobody: str) -> None:
+def test_an_id_that_stands_for_nobody_joins_nobody(tmp_path, nobody):
     events = [event for number in range(12) for event in visit(f"b{number}", number, nobody)]
     assert imported(tmp_path, events).manifest.users == 12
 
 
-def test_the_number_of_joined_browsers_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_number_of_joined_browsers_is_printed(tmp_path, capsys):
     events = [event for number in range(13) for event in visit(f"b{number}", number, "pos-7" if number > 1 else "c")]
     (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in [*events, *visit("b0", 50, "d")]))
     words = ["import", "events", str(tmp_path / "log.jsonl"), "--mapping", "ga4_ecommerce"]
@@ -74,9 +73,7 @@ def test_the_number_of_joined_browsers_is_printed(tmp_path: Path, capsys: pytest
 
 
 @pytest.mark.parametrize("name", ["c7", "b1", "b2"])
-def test_the_table_of_customers_and_erase_take_the_id_of_the_customer_or_of_a_browser(
-    tmp_path: Path, name: str
-) -> None:
+def test_the_table_of_customers_and_erase_take_the_id_of_the_customer_or_of_a_browser(tmp_path, name):
     greeting = {"page_title": "Hello Zoltan", "page_location": "https://shop.example/account/zoltan"}
     events = [*visit("b1", 1, "c7"), *visit("b2", 2, "c7"), *visit("b3", 3)]
     for event in events[:4]:
@@ -96,9 +93,7 @@ def text_of(session: Session) -> str:
     return " ".join(f"{step.page} {step.url}" for step in session.steps).lower()
 
 
-def test_erasing_a_shared_browser_leaves_its_customers_other_visits(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_erasing_a_shared_browser_leaves_its_customers_other_visits(tmp_path, capsys):
     visits = [("home", "anna"), ("home", "ben"), ("a", "anna"), ("c", "cleo")]
     events = [event for number, (browser, customer) in enumerate(visits) for event in visit(browser, number, customer)]
     store = imported(tmp_path, events)
@@ -138,7 +133,7 @@ AFTER: dict[str, list[tuple[str, str, list[Any]]]] = {
 }
 
 
-def test_purchases_of_a_server_end_the_visits_of_their_buyers(tmp_path: Path) -> None:
+def test_purchases_of_a_server_end_the_visits_of_their_buyers(tmp_path):
     events = [
         event
         for number, after in enumerate(["", "", "confirmed", "home", "product", ""])
@@ -156,7 +151,7 @@ def test_purchases_of_a_server_end_the_visits_of_their_buyers(tmp_path: Path) ->
     assert {session.session_id for session in store.sessions()} >= {f"b{number}.{number}" for number in range(6)}
 
 
-def test_a_purchase_reported_twice_counts_once(tmp_path: Path) -> None:
+def test_a_purchase_reported_twice_counts_once(tmp_path):
     bought = ga4("purchase", "/thanks", 4, [KETTLE], transaction_id=f"T{MINUTE}") | {"user_pseudo_id": "b0"}
     bought["event_params"][0]["value"] = {"int_value": "0"}
     store = imported(tmp_path, [*buyer(0), bought, server_purchase(MINUTE, user_pseudo_id="b0")])
@@ -164,7 +159,7 @@ def test_a_purchase_reported_twice_counts_once(tmp_path: Path) -> None:
     assert store.manifest.left_out_steps["purchase of the same order after the purchase"] == 1
 
 
-def test_events_without_a_visit_at_their_time_are_rejected_and_counted(tmp_path: Path) -> None:
+def test_events_without_a_visit_at_their_time_are_rejected_and_counted(tmp_path):
     events = [*buyer(0), server_purchase(31 * MINUTE, user_pseudo_id="b0"), server_purchase(7 * MINUTE)]
     (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in events))
     importer = EventsImporter(tmp_path / "log.jsonl", EventsOptions(mapping="ga4_ecommerce"))
@@ -176,7 +171,7 @@ def test_events_without_a_visit_at_their_time_are_rejected_and_counted(tmp_path:
     )
 
 
-def test_a_visitor_of_segment_is_the_customer_only_while_logged_in(tmp_path: Path) -> None:
+def test_a_visitor_of_segment_is_the_customer_only_while_logged_in(tmp_path):
     calls = [
         ("anna-phone", None, 0, "page", "/"),
         ("anna-phone", "anna", 1, "page", "/sale"),
