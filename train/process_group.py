@@ -18,7 +18,7 @@ import torch
 from torch import distributed as dist
 from torch.distributed.rendezvous import rendezvous
 
-from replay_sessions.foundation.errors import BadConfig, ShopR1Error
+from replay_sessions.foundation.errors import BadConfig, ShopR1Error, first_line
 from train.machine import get_world_size
 from train.ranks import POLL_S, SINGLE_PROCESS, Ranks
 
@@ -50,8 +50,9 @@ def process_group() -> Iterator[Ranks]:
             raise SystemExit(code) from None
         elif is_lost:
             raise ShopR1Error(
-                f"process {ranks.rank}: the connection to another process of the run was lost. Once all machines are "
-                "back, the same launch with --resume and the run's folder goes on from the last state."
+                f"process {ranks.rank}: the connection to another process of the run was lost ({first_line(error)}). "
+                "Once all machines are back, the same launch with --resume and the run's folder goes on from the last "
+                "state."
             ) from error
         raise
     _leave(ranks)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks.sweep.runs import PlannedRun, SweepOptions
 from replay_sessions.foundation.plugins import requires_extra
-from replay_sessions.foundation.table import Cell, Table, columns
+from replay_sessions.foundation.table import Table, columns
 from replay_sessions.store import SessionStore
 
 
@@ -25,32 +25,27 @@ def estimate_cost(planned: Mapping[str, Sequence[PlannedRun]], options: SweepOpt
         from agents.llm_grpo.run_plan import GIB, get_machine, plan_run  # noqa: PLC0415
     machine = get_machine(options.machine)
     gpus = machine.gpus if machine.is_gpu else ()
-    rows: list[list[Cell]] = []
+    rows: dict[str, list[float]] = {}
     for name, runs in missing.items():
         run = runs[0]
         assert run.config is not None
         if not run.store.exists():
             yield f"{name}: not estimated, because its demo shop is written with the first run."
             continue
-        phases = [
-            phase
-            for phase_name, phase in plan_run(run.config, SessionStore.open(run.store), machine).phases.items()
-            if phase_name in run.missing_phases
-        ]
-        tokens = sum(phase.batch_tokens * (phase.steps or 0) for phase in phases)
-        hours = [sum(phase.hours(gpu, machine) for phase in phases) for gpu in gpus]
-        peak = max((phase.peak_bytes for phase in phases), default=0) / GIB
-        rows.append(
-            [name, len(runs), len(phases), len(runs) * tokens / 1e6, peak, *(len(runs) * each for each in hours)]
-        )
+        planned_phases = plan_run(run.config, SessionStore.open(run.store), machine).phases
+        phases = [phase for phase_name, phase in planned_phases.items() if phase_name in run.missing_phases]
+        tokens = sum(phase.batch_tokens * (phase.steps or 0) for phase in phases) / 1e6
+        hours = (sum(phase.hours(gpu, machine) for phase in phases) for gpu in gpus)
+        costs = [len(runs) * cost for cost in (tokens, *hours)]
+        rows[name] = [len(runs), len(phases), *costs, max((phase.peak_bytes for phase in phases), default=0) / GIB]
     if not rows:
         return
-    total: list[Cell] = ["all", *(sum(row[column] for row in rows) for column in (1, 2, 3))]  # type: ignore[misc]
-    total += [max(row[4] for row in rows), *(sum(row[5 + number] for row in rows) for number in range(len(gpus)))]  # type: ignore[type-var, misc]
-    hours_of = tuple(f"{gpu.upper()} hours" for gpu in gpus)
-    heads = columns("missing trainings", count=("seeds", "phases"), points=("million tokens", "GiB", *hours_of))
-    yield Table(columns=heads, rows=[*rows, total])
+    *sums, peaks = zip(*rows.values(), strict=True)
+    rows["all"] = [*map(sum, sums), max(peaks)]
+    points = ("million tokens", *(f"{gpu.upper()} hours" for gpu in gpus), "GiB")
+    heads = columns("missing trainings", count=("seeds", "phases"), points=points)
+    yield Table(columns=heads, rows=[[name, *values] for name, values in rows.items()])
     yield (
-        f"Tokens of training batches, without sampling and phases of the same compute; GiB of each of "
+        "Tokens of training batches, without sampling and phases of the same compute; GiB of each of "
         f"{machine.processes} processes of a run. {HOURS_MEAN if gpus else 'Hours are stated with --machine.gpu.'}"
     )

@@ -32,11 +32,11 @@ FLIGHTS = {
     "7B-65k-8-processes": Flight("7B", 65_536, gradient_checkpointing=True, processes=8),
     "3B-8k-lora": Flight("3B", 8192, gradient_checkpointing=True, lora=LoraConfig(rank=32)),
     "0.5B-8k-all-layers": Flight("0.5B", 8192, layers=None),
-    # The kv_cache of a trunk and its replies take 0.4 GiB, so that four of six sessions are sampled at once.
-    "3B-8k-lora-all-layers": Flight(
-        "3B", 8192, gradient_checkpointing=True, lora=LoraConfig(rank=32), layers=None, sessions=6, free_gib=3
+    # What is free suffices for the kv_cache of one of two sessions, so that they are sampled one by one.
+    "3B-32k-lora-all-layers": Flight(
+        "3B", 32_768, gradient_checkpointing=True, lora=LoraConfig(rank=32), layers=None, sessions=2, free_gib=6.9
     ),
-    "3B-8k-full-all-layers": Flight("3B", 8192, gradient_checkpointing=True, layers=None, sessions=6, free_gib=9),
+    "3B-32k-full-all-layers": Flight("3B", 32_768, gradient_checkpointing=True, layers=None, sessions=2, free_gib=12.5),
 }
 
 

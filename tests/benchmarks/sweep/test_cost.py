@@ -46,10 +46,10 @@ def test_a_dry_run_adds_up_seeds_and_runs(tmp_path):
     hours = 3 * sum(phase.hours("a100", own) for phase in phases)
     peak = max(phase.peak_bytes for phase in phases) / GIB
     assert with_rl[:3] == ["with_rl", 3, 2] and short[:3] == ["short", 3, 1]
-    assert with_rl[4:] == [pytest.approx(peak), pytest.approx(hours)]
-    for column in (1, 2, 3, 5):
+    assert with_rl[4:] == [pytest.approx(hours), pytest.approx(peak)]
+    for column in (1, 2, 3, 4):
         assert total[column] == pytest.approx(short[column] + with_rl[column])
-    assert total[4] == max(short[4], with_rl[4])
+    assert total[5] == max(short[5], with_rl[5])
 
 
 def runs(folder: Path, number: int) -> list[PlannedRun]:
