@@ -1,5 +1,6 @@
 """Agents, which answer observations with replies.
 
+    catalogue.py      the agents of this project, with what is declared of each
     registry.py       builds an agent from a name, class or checkpoint
     agent_code.py     computes the digest of an agent's code and files
     child_process.py  runs the agents of users in child processes (worker.py)

@@ -20,8 +20,9 @@ from typing import Annotated
 import msgspec
 import tyro
 
+from agents.catalogue import AGENTS, GROUPS
 from agents.conformance import TIME_LIMIT_S, check_agent
-from agents.registry import AGENTS, GROUPS, agent_class, installed_agents, parse_spec
+from agents.registry import agent_class, installed_agents, parse_spec
 from agents.templates.writing import PARTS, AgentKind, write_template
 from replay_sessions.foundation.command_line import choose, parse_options, program_of
 from replay_sessions.foundation.table import Table, columns, print_results
@@ -77,8 +78,8 @@ class Check(msgspec.Struct, frozen=True):
     time_limit_s: float = TIME_LIMIT_S
 
 
-def _run(words: Sequence[str]) -> int:
-    name, arguments = choose("command", COMMANDS, words, program=PROGRAM, text=__doc__)
+def _run(argv: Sequence[str]) -> int:
+    name, arguments = choose("command", COMMANDS, argv, program=PROGRAM, text=__doc__)
     program = f"{PROGRAM} {name}"
     match name:
         case "list":

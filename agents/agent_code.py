@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from agents.registry import agent_class, entry_of, installed_agents, is_own
+from agents.catalogue import entry_of, is_own
+from agents.registry import agent_class, installed_agents
 from replay_sessions.foundation.errors import UnknownAgent
 from replay_sessions.foundation.plugins import error_with_line, import_from
 from replay_sessions.store import SessionStore

@@ -21,7 +21,8 @@ from typing import TypeVar
 
 import msgspec
 
-from agents.registry import is_own, make_agent
+from agents.catalogue import is_own
+from agents.registry import make_agent
 from agents.worker import AgentAnswer, Request, Response, Start, Started, send
 from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.store import SessionStore

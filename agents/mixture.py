@@ -25,7 +25,8 @@ from scipy.special import log_softmax, softmax
 
 from agents.adapted import Distribution, DistributionAgent, Floats
 from agents.agent_code import code_digest, gives_probabilities
-from agents.registry import LEARNT_FROM_STORE, entry_of, format_spec, is_own, make_agent, parse_spec
+from agents.catalogue import LEARNT_FROM_STORE, entry_of, is_own
+from agents.registry import format_spec, make_agent, parse_spec
 from replay_sessions.foundation.errors import AgentFailed, BadConfig, check_at_least
 from replay_sessions.schema import Action
 from shop_env.evaluation.answering import Probabilities, adapt_agent

@@ -1,15 +1,13 @@
 """Builds agents from what users type: names, classes, files, checkpoints.
 
-    random                              a registered name (below, or another package's entry point `shop_r1.agents`)
-    my_package.module:MyAgent           a class that can be imported; the current folder counts
-    path/to/file.py:MyAgent             a class in a file
-    path/to/file.py:my_function         a function; if its first parameter is called `observation`, it is itself the
-                                        agent and returns replies, otherwise it returns an agent
-    runs/demo/sft                       a checkpoint folder (it holds shop_r1_checkpoint.json)
-    runs/demo/sft?temperature=0         any of these with arguments: ?key=value&key2=value2, JSON where it parses
-    SFT greedy=runs/demo/sft?temperature=0        any of these with the label that tables show
-
-Agents that need an extra are imported when they are used, so that the others work without it.
+random                              a registered name (catalogue.py, or a package's entry point `shop_r1.agents`)
+my_package.module:MyAgent           a class that can be imported; the current folder counts
+path/to/file.py:MyAgent             a class in a file
+path/to/file.py:my_function         a function; if its first parameter is called `observation`, it is itself the
+                                    agent and returns replies, otherwise it returns an agent
+runs/demo/sft                       a checkpoint folder (it holds shop_r1_checkpoint.json)
+runs/demo/sft?temperature=0         any of these with arguments: ?key=value&key2=value2, JSON where it parses
+SFT greedy=runs/demo/sft?temperature=0        any of these with the label that tables show
 """
 
 import importlib.metadata
@@ -21,11 +19,11 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Literal, NamedTuple
+from typing import Any
 from urllib.parse import quote, unquote
 
 from agents.adapted import FunctionAgent, PolicyAdapter, answers_itself, check_arguments, is_policy
-from agents.policies import FOLDER
+from agents.catalogue import AGENTS, AgentEntry, entry_of, is_own
 from replay_sessions.foundation.errors import BadConfig, MissingExtra, ShopR1Error, UnknownAgent, did_you_mean
 from replay_sessions.foundation.plugins import NoSuchName, error_with_line, load_own, requires_extra
 from replay_sessions.store import SessionStore
@@ -44,133 +42,6 @@ if getattr(sys.modules["agents"], "__project__", None) != "shop-r1":
 
 
 Build = Callable[..., Any]
-
-
-# rule: fixed; counts and fitted: learn from the store's train split; policy: a trained network, or a mixture; model: a
-# language model that was not trained here; reference: knows what no agent can know.
-Kind = Literal["rule", "counts", "fitted", "policy", "model", "reference"]
-
-
-class AgentEntry(NamedTuple):
-    """An agent of this project.
-
-    Attributes:
-        target: Its class or factory, as "module:name".
-        extra: The extra that installs its dependencies; "" if the core has all of them.
-        package: A package of that extra, which the agent imports.
-        summary: The first line of its docstring, which cannot be read without that package.
-        checkpoint: The folder of a packaged policy, its first argument.
-        probabilities: Whether it may give probabilities.
-        remarks: Whether it may have remarks on its answers.
-        without_page: Its counterpart that learns without pages.
-    """
-
-    target: str
-    kind: Kind
-    extra: str = ""
-    package: str = ""
-    summary: str = ""
-    checkpoint: Path | None = None
-    probabilities: bool = True
-    remarks: bool = False
-    without_page: str = ""
-
-
-AGENTS = {
-    "random": AgentEntry("agents.baselines.rules:RandomAgent", "rule", probabilities=False),
-    "majority": AgentEntry("agents.baselines.rules:MajorityAgent", "rule", probabilities=False),
-    "repeat_last": AgentEntry("agents.baselines.rules:RepeatLastAgent", "rule", probabilities=False),
-    "copy_match": AgentEntry("agents.baselines.rules:CopyMatchAgent", "rule", probabilities=False),
-    "oracle": AgentEntry("agents.baselines.rules:OracleAgent", "reference"),
-    "context_majority": AgentEntry("agents.baselines.fitted:ContextMajority", "counts"),
-    "page_counts": AgentEntry("agents.baselines.page_counts:PageCounts", "counts", without_page="history_counts"),
-    "session_knn": AgentEntry("agents.baselines.session_knn:SessionKnn", "counts"),
-    "step_number": AgentEntry("agents.baselines.page_counts:StepNumber", "counts"),
-    "ngram": AgentEntry("agents.baselines.fitted:Ngram", "counts", without_page="history_ngram"),
-    "history_counts": AgentEntry("agents.baselines.page_counts:HistoryCounts", "counts"),
-    "history_ngram": AgentEntry("agents.baselines.page_counts:HistoryNgram", "counts"),
-    "logistic": AgentEntry(
-        "agents.baselines.classifiers:Logistic",
-        "fitted",
-        "baselines",
-        "sklearn",
-        "Logistic regression over pairs of words.",
-    ),
-    "boosting": AgentEntry(
-        "agents.baselines.classifiers:Boosting", "fitted", "baselines", "sklearn", "Gradient-boosted trees."
-    ),
-    "choice": AgentEntry("agents.baselines.choice_model:ChoiceModel", "fitted"),
-    "boosted_choice": AgentEntry(
-        "agents.baselines.classifiers:BoostedChoice",
-        "fitted",
-        "baselines",
-        "sklearn",
-        "Gradient-boosted trees over the facts of `choice`, relations and counts: a nonlinear variant of it.",
-    ),
-    "pointer": AgentEntry(
-        "agents.local.pointer:PointerAgent",
-        "fitted",
-        "train",
-        "torch",
-        "A GRU over past actions whose softmax runs over the page's own elements: GRU4Rec with the slate.",
-    ),
-    "mixture": AgentEntry("agents.mixture:MixtureAgent", "policy", remarks=True),
-    "demo_sft": AgentEntry(
-        "agents.policies.demo:DemoSft",
-        "policy",
-        "train",
-        "torch",
-        "A tiny policy of the demo shop: SFT without past rationales.",
-        FOLDER / "sft",
-        remarks=True,
-    ),
-    "demo_shop_r1": AgentEntry(
-        "agents.policies.demo:DemoShopR1",
-        "policy",
-        "train",
-        "torch",
-        "A tiny policy of the demo shop: Shop-R1, SFT without past rationales.",
-        FOLDER / "shop_r1",
-        remarks=True,
-    ),
-    "sb3": AgentEntry(
-        "agents.sb3.saved:Sb3Agent",
-        "policy",
-        "sb3",
-        "sb3_contrib",
-        "Chooses among the page's candidates as a saved policy does; its replies have no rationale.",
-    ),
-    "local": AgentEntry(
-        "agents.local.agent:local",
-        "model",
-        "train",
-        "transformers",
-        "Runs your language model, zero-shot: a folder, hub id or GGUF file, with or without a LoRA adapter.",
-        remarks=True,
-    ),
-    "prompting": AgentEntry(
-        "agents.prompting.agent:PromptingAgent",
-        "model",
-        "api",
-        "openai",
-        "Asks a model behind an OpenAI-compatible server: zero-shot, few-shot or guided.",
-        probabilities=False,
-        remarks=True,
-    ),
-}
-CHECKPOINT = AgentEntry("agents.local.policy_agent:PolicyAgent", "policy", "train", remarks=True)
-POINTER_CHECKPOINT = AgentEntry("agents.local.pointer:PointerPolicy", "policy", "train")
-POINTER_FILE = "pointer.json"  # of the checkpoint of a pointer (train/pointer/checkpoint.py)
-LEARNT_FROM_STORE: tuple[Kind, ...] = ("counts", "fitted")
-WITHOUT_PAGE = {name: entry.without_page for name, entry in AGENTS.items() if entry.without_page}
-# Names in --agents that stand for several agents.
-GROUPS = {
-    "baselines": tuple(
-        name
-        for name, entry in AGENTS.items()
-        if entry.kind in LEARNT_FROM_STORE and entry.extra != "train" and name not in WITHOUT_PAGE.values()
-    )
-}
 ENTRY_POINTS = "shop_r1.agents"
 MOST_CALLS = 1024  # at the same time; each has a thread
 
@@ -276,18 +147,6 @@ def names_nothing(spec: AgentSpec) -> bool:
     """
     plain = bool | int | float | None
     return spec.target in AGENTS and all(isinstance(value, plain) for value in spec.arguments.values())
-
-
-def is_own(spec: AgentSpec) -> bool:
-    """Returns whether the agent belongs to this project: a registered name or a checkpoint."""
-    return entry_of(spec) is not None
-
-
-def entry_of(spec: AgentSpec) -> AgentEntry | None:
-    """Returns what is declared of an agent of this project; None for an agent of a user."""
-    if spec.is_checkpoint:
-        return POINTER_CHECKPOINT if (Path(spec.target) / POINTER_FILE).is_file() else CHECKPOINT
-    return AGENTS.get(spec.target)
 
 
 def is_trusted(spec: AgentSpec, trust: Sequence[str]) -> bool:

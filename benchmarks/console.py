@@ -47,30 +47,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _main(words: Sequence[str]) -> int:
+def _main(argv: Sequence[str]) -> int:
     # Imported here, so that Ctrl-C during the import prints one line too.
     from replay_sessions.foundation.command_line import choose, run_command  # noqa: PLC0415
     from replay_sessions.foundation.packages import DISTRIBUTION, check_packages  # noqa: PLC0415
 
-    if " ".join(words[:2]) in PROGRAMS:
-        words = [" ".join(words[:2]), *words[2:]]
+    if " ".join(argv[:2]) in PROGRAMS:
+        argv = [" ".join(argv[:2]), *argv[2:]]
 
     def run() -> int:
-        if words[:1] == ["--version"]:
+        if argv[:1] == ["--version"]:
             sys.stdout.write(f"{DISTRIBUTION} {metadata.version(DISTRIBUTION)}\n")
             return 0
         summaries = {name: summary for name, (_, summary) in PROGRAMS.items()}
-        name, arguments = choose("command", summaries, words, program=DISTRIBUTION, text=__doc__)
+        name, arguments = choose("command", summaries, argv, program=DISTRIBUTION, text=__doc__)
         check_packages()
         return _call(name, arguments)
 
     return run_command(run)
 
 
-def _call(name: str, words: Sequence[str]) -> int:
+def _call(name: str, argv: Sequence[str]) -> int:
     path, *first = PROGRAMS[name][0].split()
     module = import_module(path)
     if hasattr(module, "__path__"):  # a package
         module = import_module(f"{path}.__main__")
     main: Callable[[Sequence[str]], int] = module.main
-    return main([*first, *words])
+    return main([*first, *argv])

@@ -29,8 +29,8 @@ COMMANDS = {
 _MODULES = {"import": "import_logs"}  # the modules of the other commands have the command's name
 
 
-def _run(words: Sequence[str]) -> int:
-    name, arguments = choose("command", COMMANDS, words, program="python -m replay_sessions", text=__doc__)
+def _run(argv: Sequence[str]) -> int:
+    name, arguments = choose("command", COMMANDS, argv, program="python -m replay_sessions", text=__doc__)
     # Each command is imported alone: together they would take a second to start.
     run: Callable[[Sequence[str]], int] = import_module(f"replay_sessions.commands.{_MODULES.get(name, name)}").run
     return run(arguments)

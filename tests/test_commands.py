@@ -120,7 +120,6 @@ MISSING = [
     ("trl", "train.adapters.trl_train x", "trl"),
     ("torch", "train.merge x --out y", "train"),
     ("openenv", "shop_env.serving openenv", "openenv"),
-    ("minari", "replay_sessions export minari STORE --out x", "minari"),
     ("starlette", "replay_sessions collect --out x", "recorder"),
     ("uvicorn", "replay_sessions shop --out x", "recorder"),
     ("huggingface_hub", "replay_sessions import opera NEU-HAI/OPeRA --out x", "hub"),

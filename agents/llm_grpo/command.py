@@ -28,12 +28,12 @@ from train.process_group import process_group
 from train.run_log import NoLog, RunLog, load_trackers
 
 
-def run(parse: Callable[[], tuple[RunOptions, Path, TrainConfig]], words: Sequence[str] = ()) -> int:
+def run(parse: Callable[[], tuple[RunOptions, Path, TrainConfig]], argv: Sequence[str] = ()) -> int:
     """Runs the command and returns its exit code.
 
     Args:
         parse: A function that returns the options, the run's folder and its configuration.
-        words: The words of the command line, for the launch line of a dry run.
+        argv: The arguments of the command line, for the launch line of a dry run.
     """
     with process_group() as ranks, ExitStack() as open_while_training:
         options, folder, config = parse()
@@ -45,7 +45,7 @@ def run(parse: Callable[[], tuple[RunOptions, Path, TrainConfig]], words: Sequen
         store = SessionStore.open(config.store)
         lines: Iterator[Table | str] | None = None
         if options.dry_run:
-            lines = dry_run(config, store, get_machine(options.machine), words)
+            lines = dry_run(config, store, get_machine(options.machine), argv)
         elif exported := options.for_verl or options.for_trl:
             lines = export_phase(config, store, "verl" if options.for_verl else "trl", exported, folder)
         if lines is not None:
@@ -79,7 +79,7 @@ def _check_phases(config: TrainConfig) -> None:
     """Raises if an objective, its options or a reward cannot be used."""
     for name, phase in config.phases.items():
         reward = phase.get_reward(config.reward_config)
-        if isinstance(phase.numbers, GrpoConfig):
+        if isinstance(phase.hyperparameters, GrpoConfig):
             read_options(load_objective(phase.method, reward.kind), phase.options, name)
         if reward != LOG_LIKELIHOOD:  # log_likelihood scores no texts
             best_breakdown(Terminate(), reward)

@@ -17,7 +17,7 @@ from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
 from shop_env.evaluation import scored_steps
-from shop_env.metrics.choices import PresetName
+from shop_env.metrics.presets import PresetName
 from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig, prompt_of
 from shop_env.reward import RewardConfig, reward_preset
@@ -98,19 +98,19 @@ class PhaseConfig(Config):
             )
         if self.options and ":" not in self.method:
             raise BadConfig(f"phase '{self.label}' has options, which only objectives of your own read.")
-        table = numbers_table(self.method)
+        table = hyperparameters_table(self.method)
         for key, value, needed in (("a reward", self.reward, "grpo"), ("same_compute_as", self.same_compute_as, "sft")):
             if value is not None and table != needed:
                 raise BadConfig(f"phase '{self.label}' has {key}, but its method is {self.method!r}, not {needed!r}.")
         if table is not None and getattr(self, table) is None:
             raise BadConfig(f"phase '{self.label}' is {self.method}, but there is no [{table}] with its numbers.")
-        if isinstance(self.numbers, GrpoConfig):
-            self.numbers.check_length()
+        if isinstance(self.hyperparameters, GrpoConfig):
+            self.hyperparameters.check_length()
 
     @property
-    def numbers(self) -> SftConfig | GrpoConfig | None:
+    def hyperparameters(self) -> SftConfig | GrpoConfig | None:
         """The numbers that its method reads; None for a method that does not train."""
-        table = numbers_table(self.method)
+        table = hyperparameters_table(self.method)
         return None if table is None else getattr(self, table)
 
     def get_reward(self, of_run: RewardConfig) -> RewardConfig:
@@ -120,7 +120,7 @@ class PhaseConfig(Config):
         return LOG_LIKELIHOOD if self.reward == LOG_LIKELIHOOD.kind else reward_preset(self.reward)
 
 
-def numbers_table(method: str) -> Literal["sft", "grpo"] | None:
+def hyperparameters_table(method: str) -> Literal["sft", "grpo"] | None:
     """Returns the table that a method reads, "grpo" for every objective; None for a method that does not train."""
     return {"none": None, POINTER: None, "sft": "sft", CANDIDATE_LIKELIHOOD: "sft"}.get(method, "grpo")
 
@@ -133,7 +133,7 @@ class TableConfig(Config):
         sessions: The number of its sessions, drawn at random; None means all.
         seed: The seed that draws the sessions; None means the run's. Give a number to evaluate runs with different
             seeds on the same sessions.
-        metrics: The metrics preset (shop_env/metrics/choices.py).
+        metrics: The metrics preset (shop_env/metrics/presets.py).
         temperature: The sampling temperature; 0 is greedy.
         greedy: Evaluate each policy without sampling too.
         most_probable_action: Evaluate each policy by its most probable action too, with NLL, ECE and Brier score. The
@@ -249,7 +249,11 @@ class TrainConfig(Config):
             raise BadConfig(
                 f"phases.{name}.same_compute_as is '{phase.same_compute_as}', a pointer, whose FLOPs are not counted."
             )
-        if numbers_table(phase.method) == "grpo" and phase.method not in RESTRICTED and self.is_restricted(phase.start):
+        if (
+            hyperparameters_table(phase.method) == "grpo"
+            and phase.method not in RESTRICTED
+            and self.is_restricted(phase.start)
+        ):
             raise BadConfig(
                 f"phases.{name} is {phase.method}, which samples from the whole vocabulary, and starts from "
                 f"'{phase.start}', whose policy learnt to choose among a page's actions alone: start it from sft."
@@ -260,7 +264,9 @@ class TrainConfig(Config):
                 f"phases.{name}.start is '{phase.start}': a pointer starts from scratch, and from a pointer only "
                 f"{EXPECTED_REWARD}."
             )
-        is_paid = isinstance(phase.numbers, GrpoConfig) and phase.get_reward(self.reward_config).requires_rationale
+        is_paid = (
+            isinstance(phase.hyperparameters, GrpoConfig) and phase.get_reward(self.reward_config).requires_rationale
+        )
         if is_paid and not (self.prompt.rationales and phase.teach_rationales):
             raise BadConfig(
                 f"phases.{name}: reward.requires_rationale pays only replies with a rationale, and the prompt asks "
@@ -340,7 +346,7 @@ class TrainConfig(Config):
     @property
     def rewards_rationales(self) -> bool:
         """True if the reward of a phase depends on rationales."""
-        phases = (phase for phase in self.phases.values() if isinstance(phase.numbers, GrpoConfig))
+        phases = (phase for phase in self.phases.values() if isinstance(phase.hyperparameters, GrpoConfig))
         rewards = [phase.get_reward(self.reward_config) for phase in phases]
         return any(
             reward.self_certainty_weight > 0 or reward.requires_rationale or reward == LOG_LIKELIHOOD

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from agents.llm_grpo.config import PhaseConfig, TrainConfig, numbers_table
+from agents.llm_grpo.config import PhaseConfig, TrainConfig, hyperparameters_table
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Estimate, format_cell
 from replay_sessions.schema import Session
@@ -211,16 +211,16 @@ def phase_warnings(name: str, phase: PhaseConfig, steps: int, validation_session
         steps: The number of its training steps.
         validation_sessions: The number of sessions of the validation split.
     """
-    numbers = phase.numbers
-    if numbers is None or not steps:
+    hyperparameters = phase.hyperparameters
+    if hyperparameters is None or not steps:
         return
-    updates = steps * numbers.num_iterations if isinstance(numbers, GrpoConfig) else steps
-    if numbers.optimizer.has_long_warmup(updates):
-        flag = f"--phases.{name.replace('_', '-')}.{numbers_table(phase.method)}.optimizer.warmup-steps"
+    updates = steps * hyperparameters.num_iterations if isinstance(hyperparameters, GrpoConfig) else steps
+    if hyperparameters.optimizer.has_long_warmup(updates):
+        flag = f"--phases.{name.replace('_', '-')}.{hyperparameters_table(phase.method)}.optimizer.warmup-steps"
+        warmup = min(updates, hyperparameters.optimizer.warmup_steps)
         yield (
-            f"warning: {name}: {min(updates, numbers.optimizer.warmup_steps)} of {updates} steps are warm-up, more "
-            f"than a tenth. Give {flag} {updates // 10}, or train for longer (for OPeRA: presets opera_one_gpu, "
-            "opera_8_gpus)."
+            f"warning: {name}: {warmup} of {updates} steps are warm-up, more than a tenth. Give {flag} "
+            f"{updates // 10}, or train for longer (for OPeRA: presets opera_one_gpu, opera_8_gpus)."
         )
     if not (phase.validation.times and validation_sessions):
         reason = "the validation split has no sessions" if phase.validation.times else "validation.times is 0"
@@ -231,7 +231,7 @@ def tie_lines(config: TrainConfig, store: SessionStore) -> Iterator[str]:
     """Yields for each reward of GRPO how often it pays another element of a training page like the logged one."""
     phases: dict[str, tuple[RewardConfig, list[str]]] = {}
     for name, phase in config.phases.items():
-        if isinstance(phase.numbers, GrpoConfig):
+        if isinstance(phase.hyperparameters, GrpoConfig):
             reward = phase.get_reward(config.reward_config)
             phases.setdefault(repr(reward), (reward, []))[1].append(name)
     train = msgspec.structs.replace(config.evaluation_config, split="train", sessions=None)

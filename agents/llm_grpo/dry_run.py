@@ -29,12 +29,12 @@ COLUMNS = columns(
 
 
 def dry_run(
-    config: TrainConfig, store: SessionStore, machine: Machine, words: Sequence[str] = ()
+    config: TrainConfig, store: SessionStore, machine: Machine, argv: Sequence[str] = ()
 ) -> Iterator[Table | str]:
     """Yields the output of the command: tables of the phases and of hours, and lines on memory and rationales.
 
     Args:
-        words: The words of the command line.
+        argv: The arguments of the command line.
 
     Raises:
         CheckpointMismatch: The configuration or the tokenizer of the model cannot be read.
@@ -63,7 +63,7 @@ def dry_run(
     )
     yield from plan.remarks
     yield from tie_lines(config, store)
-    yield from _machine_lines(plan, machine, words)
+    yield from _machine_lines(plan, machine, argv)
     if not plan.has_texts:
         yield (
             f"The hub gives no '{config.model.path}' now: its shape is known, and tokens are counted as "
@@ -84,7 +84,7 @@ def _hours(plan: RunPlan, machine: Machine) -> Iterator[Table | str]:
     yield HOURS_MEAN
 
 
-def _machine_lines(plan: RunPlan, machine: Machine, words: Sequence[str]) -> Iterator[str]:
+def _machine_lines(plan: RunPlan, machine: Machine, argv: Sequence[str]) -> Iterator[str]:
     fits = plan.fits(machine)
     yield (
         f"{'Enough' if fits else 'Too little'} memory in {machine.process_bytes / GIB:.0f} GiB of each process; "
@@ -96,17 +96,17 @@ def _machine_lines(plan: RunPlan, machine: Machine, words: Sequence[str]) -> Ite
             "model.lora, model.sharded over several GPUs."
         )
     if machine.processes > 1:
-        yield f"Launch: {launch_line(words, machine.processes)}"
+        yield f"Launch: {launch_line(argv, machine.processes)}"
 
 
-def launch_line(words: Sequence[str], processes: int) -> str:
-    """Returns the command that trains with several processes what a dry run's words plan.
+def launch_line(argv: Sequence[str], processes: int) -> str:
+    """Returns the command that trains with several processes what the arguments of a dry run plan.
 
     >>> launch_line(["--seed", "3", "--dry-run", "--machine.gpus", "8", "--machine.gpu=h100"], 8)
     'torchrun --nproc-per-node 8 -m agents.llm_grpo.train --seed 3'
     """
     training, is_value = [], False
-    for word in words:
+    for word in argv:
         flag = word.replace("_", "-")
         if not is_value and flag != "--dry-run" and not flag.startswith("--machine."):
             training.append(word)

@@ -101,22 +101,22 @@ class TrainOptions(RunOptions):
     config: Annotated[TrainConfig, tyro.conf.arg(name="")]
 
 
-def prepare(words: Sequence[str], text: str | None = None) -> tuple[RunOptions, Path, TrainConfig]:
+def prepare(argv: Sequence[str], text: str | None = None) -> tuple[RunOptions, Path, TrainConfig]:
     """Parses the command line into the options, the run's folder, and the configuration of the run.
 
     The run may be new, resumed or extended. Nothing is written.
 
     Args:
-        words: The words of the command line after the program's name.
+        argv: The arguments after the program's name.
         text: The text above the flags in the help.
 
     Raises:
         BadConfig: The call is wrong, or its folder holds a run that it does not continue.
     """
-    options, remaining = parse_leading_options(RunOptions, words, program=PROGRAM)
-    if options.resume and not asks_for_help(words):
+    options, remaining = parse_leading_options(RunOptions, argv, program=PROGRAM)
+    if options.resume and not asks_for_help(argv):
         return _resume(options, remaining)
-    return _with_folder(options, _parse_config(options, words, text))
+    return _with_folder(options, _parse_config(options, argv, text))
 
 
 def prepare_from(fields: Mapping[str, Any]) -> tuple[RunOptions, Path, TrainConfig]:
@@ -205,7 +205,7 @@ def check_inputs(options: RunOptions, config: TrainConfig) -> None:
         raise MissingExtra("rollouts.engine is vllm, which the extra 'vllm' brings: pip install 'shop-r1[vllm]'")
 
 
-def _parse_config(options: RunOptions, words: Sequence[str], text: str | None) -> TrainConfig:
+def _parse_config(options: RunOptions, argv: Sequence[str], text: str | None) -> TrainConfig:
     """Returns the preset's configuration, overridden by the flags; a reward that no flag changes keeps its name."""
     tables, source = read_tables(options.preset, options.rows), f"preset '{options.preset}'"
     named = dict(tables)
@@ -221,13 +221,13 @@ def _parse_config(options: RunOptions, words: Sequence[str], text: str | None) -
     names = {"Presets": preset_names(), "Rows": rows_names(), "Rewards": REWARD_PRESETS}
     listed = " ".join(f"{kind}: {', '.join(choices)}." for kind, choices in names.items())
     parsed = parse_options(
-        TrainOptions, words, program=PROGRAM, text=f"{text}\n{listed}", default=default, can_be_none=True
+        TrainOptions, argv, program=PROGRAM, text=f"{text}\n{listed}", default=default, can_be_none=True
     )
     changes = _changes(msgspec.to_builtins(default.config), msgspec.to_builtins(parsed.config))
     if "reward" in changes:
         tables["reward"] = msgspec.to_builtins(reward)
     config = build_config(merge(tables, changes), source, options.only)
-    _check_files(options, named, config, words)
+    _check_files(options, named, config, argv)
     return config
 
 

@@ -18,15 +18,15 @@ from typing import Any
 
 import msgspec
 
-from agents.llm_grpo.config import TrainConfig, numbers_table
+from agents.llm_grpo.config import TrainConfig, hyperparameters_table
 from replay_sessions.foundation.config_errors import convert_fields, load_toml, toml_names
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 
 PRESETS: Any = resources.files("agents.llm_grpo") / "presets"
 SHAPES: dict[str, dict[str, Any]] = tomllib.loads(PRESETS.parent.joinpath("shapes.toml").read_text(encoding="utf-8"))
-NUMBERS = ("sft", "grpo", "validation")
+HYPERPARAMETERS = ("sft", "grpo", "validation")
 LENGTHS = {"steps": "epochs", "epochs": "steps"}  # keys of [grpo] that replace each other
-SHARED = (*NUMBERS, "context")  # tables of a run that its phases have too
+SHARED = (*HYPERPARAMETERS, "context")  # tables of a run that its phases have too
 
 Tables = dict[str, Any]
 
@@ -69,7 +69,7 @@ def read_tables(preset: str, rows: str | None = None) -> Tables:
     row_tables = load_toml(Tables, "rows", rows, PRESETS / "rows")
     learner = tables.get("phases", {})
     phases = {
-        name: merge(_only(learner.get(name, {}), NUMBERS), phase) if isinstance(phase, dict) else phase
+        name: merge(_only(learner.get(name, {}), HYPERPARAMETERS), phase) if isinstance(phase, dict) else phase
         for name, phase in row_tables.get("phases", {}).items()
     }
     if tables.get("prompt", {}).get("style") == "compact":
@@ -97,7 +97,7 @@ def _complete(phase: Any, tables: Tables) -> Any:
     """Returns a phase merged over the shared tables, without the table of numbers that its method does not read."""
     if not isinstance(phase, dict):
         return phase  # msgspec reports the wrong type
-    unread = {"sft", "grpo"} - {numbers_table(phase.get("method", "none"))}
+    unread = {"sft", "grpo"} - {hyperparameters_table(phase.get("method", "none"))}
     return merge(_only(tables, set(SHARED) - unread), phase)
 
 

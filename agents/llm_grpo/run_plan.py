@@ -135,23 +135,25 @@ def plan_phase(config: TrainConfig, phase: PhaseConfig, trunks: Sequence[Session
         trunks: The trunks of the sampled sessions.
         share: The share of the train split's sessions that was sampled.
     """
-    numbers, seed = phase.numbers, config.seed + phase.seed
-    assert numbers is not None, "it trains"
-    if isinstance(numbers, SftConfig):
-        trunks = numbers.select(trunks)
-        session_plan = SessionPlan(trunks, numbers.sessions_per_batch, numbers.tokens_per_batch, f"{seed} sft")
-        steps = numbers.in_steps(trunks, share).total_steps
+    hyperparameters, seed = phase.hyperparameters, config.seed + phase.seed
+    assert hyperparameters is not None, "it trains"
+    if isinstance(hyperparameters, SftConfig):
+        trunks = hyperparameters.select(trunks)
+        session_plan = SessionPlan(
+            trunks, hyperparameters.sessions_per_batch, hyperparameters.tokens_per_batch, f"{seed} sft"
+        )
+        steps = hyperparameters.in_steps(trunks, share).total_steps
         return Work(steps, [session_plan.batch(number) for number in range(min(steps, SAMPLED_BATCHES))])
-    plan, reward = grpo_plan(trunks, numbers, seed), phase.get_reward(config.reward_config)
-    steps = numbers.in_steps(scored_trunks(trunks), share).total_steps
+    plan, reward = grpo_plan(trunks, hyperparameters, seed), phase.get_reward(config.reward_config)
+    steps = hyperparameters.in_steps(scored_trunks(trunks), share).total_steps
     objective = load_objective(phase.method, reward.kind)
     return Work(
         steps,
         [plan.batch(number) for number in range(min(steps, SAMPLED_BATCHES))],
-        (numbers.num_generations if objective.samples else 1) * numbers.max_reply_tokens(reward),
+        (hyperparameters.num_generations if objective.samples else 1) * hyperparameters.max_reply_tokens(reward),
         objective.has_reference,
         objective.samples,
-        numbers.num_iterations,
+        hyperparameters.num_iterations,
     )
 
 
@@ -241,7 +243,7 @@ def plan_run(config: TrainConfig, store: SessionStore, machine: Machine) -> RunP
     model = build_on_meta(model_config, config.model.lora)
     plans: dict[str, PhasePlan] = {}
     for name, phase in config.phases.items():
-        if phase.numbers is None or config.is_pointer(name):
+        if phase.hyperparameters is None or config.is_pointer(name):
             continue
         trunks = [*tokenize_sessions(config, phase, store, cached, sessions)]
         if cost := describe_trunks(phase.context, cached, trunks):
@@ -250,7 +252,7 @@ def plan_run(config: TrainConfig, store: SessionStore, machine: Machine) -> RunP
         if problem := shares.problem(config.model):
             remarks[f"A run would be refused: {problem}"] = None
         work = plan_phase(config, phase, trunks, len(sessions) / len(ids))
-        shape = work.get_largest_pass(phase.numbers.max_batch_tokens)
+        shape = work.get_largest_pass(phase.hyperparameters.max_batch_tokens)
         passes, peak_bytes = choose_passes(config, work, shape, model, machine)
         same = phase.same_compute_as
         if not same:

@@ -60,9 +60,9 @@ def train(**options: Any) -> EvaluationLog:
 vars(train)["__signature__"] = keyword_signature(RunOptions, TrainConfig, result=EvaluationLog)
 
 
-def _run(words: Sequence[str]) -> int:
+def _run(argv: Sequence[str]) -> int:
     let_segments_expand()
-    prepare_once = cache(partial(prepare, words, __doc__))
+    prepare_once = cache(partial(prepare, argv, __doc__))
     if get_world_size() == 1:
         # Prints help and errors of the call before torch is loaded; with several processes, only one of them prints.
         options, _, config = prepare_once()
@@ -73,7 +73,7 @@ def _run(words: Sequence[str]) -> int:
     with requires_extra("train"):
         from agents.llm_grpo import command  # noqa: PLC0415 - an extra that may be missing
     try:
-        return command.run(prepare_once, words)
+        return command.run(prepare_once, argv)
     except KeyboardInterrupt:
         folder = prepare_once()[1]
         if get_world_size() > 1 or not (folder / "run.json").exists():

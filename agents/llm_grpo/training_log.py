@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
+from agents.catalogue import LEARNT_FROM_STORE, Kind, entry_of
 from agents.llm_grpo.config import TrainConfig
-from agents.registry import LEARNT_FROM_STORE, Kind, entry_of
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Config
 from replay_sessions.foundation.table import Table

@@ -113,7 +113,7 @@ class TrainingRun:
             for remark in check_phases(self.config, self.store, tokenizer, self._date):
                 self.log.info(remark)
             self._is_checked = True
-        if self.config.model.lora is not None and config.numbers is not None and not has_adapter(model):
+        if self.config.model.lora is not None and config.hyperparameters is not None and not has_adapter(model):
             model = add_adapter(model, self.config.model.lora, seed=self.config.seed)
         prompt = self.config.prompt_of(config, self.store)
         info = msgspec.structs.replace(
@@ -123,7 +123,9 @@ class TrainingRun:
             restricted=self.config.is_restricted(name),
             writes_rationales=self.config.writes_rationales(config),
         )
-        policy = Policy(model) if config.numbers is None else self._policy(config, config.numbers, model)
+        policy = (
+            Policy(model) if config.hyperparameters is None else self._policy(config, config.hyperparameters, model)
+        )
         trainer, total_steps = self._trainer(name, policy, tokenizer)
         rule = config.validation
         validation_sessions = len(self.store.session_ids("validation"))
@@ -163,7 +165,7 @@ class TrainingRun:
             compute_nll = partial(trainer.compute_nll, trunks)
         return Phase(name, model, trainer, total_steps, validate_at, validate, save, self.ranks, compute_nll)
 
-    def _policy(self, phase: PhaseConfig, numbers: SftConfig | GrpoConfig, model: Any) -> Policy:
+    def _policy(self, phase: PhaseConfig, hyperparameters: SftConfig | GrpoConfig, model: Any) -> Policy:
         """Builds the policy to train: a complete model in each process, or a model sharded over all processes."""
         config, is_sharded = self.config.model, self.config.model.sharded and not self.ranks.is_single
         options: dict[str, Any] = {
@@ -176,7 +178,7 @@ class TrainingRun:
             model,
             gradient_checkpointing=config.gradient_checkpointing,
             autocast=options["autocast"],
-            tokens=numbers.max_batch_tokens,
+            tokens=hyperparameters.max_batch_tokens,
             shards=self.ranks.world_size if is_sharded else 1,
             reserved=self.config.rollouts.gpu_memory_utilization if self._uses_vllm(phase) else 0.0,
         )
@@ -189,19 +191,21 @@ class TrainingRun:
     def _trainer(self, name: str, policy: Policy, tokenizer: Any) -> tuple[Trainer | None, int]:
         """Builds the trainer of a phase and returns it with its number of steps; (None, 0) for the method `none`."""
         config = self.config.phases[name]
-        numbers = config.numbers
-        if numbers is None:
+        hyperparameters = config.hyperparameters
+        if hyperparameters is None:
             return None, 0
         seed, ranks = self.config.seed + config.seed, self.ranks
         if ranks.is_main:
             self._data.trunks(config, tokenizer)
         ranks.barrier()  # now the tokens are in a file, which all processes read
         trunks = self._data.trunks(config, tokenizer)
-        if isinstance(numbers, SftConfig):
-            steps, kept = (sum(len(trunk.replies) for trunk in each) for each in (trunks, numbers.select(trunks)))
+        if isinstance(hyperparameters, SftConfig):
+            steps, kept = (
+                sum(len(trunk.replies) for trunk in each) for each in (trunks, hyperparameters.select(trunks))
+            )
             if kept < steps:
                 self.log.info(f"{name}: {steps - kept} of {steps} steps are left out, whose prompts show no target")
-            arguments = (policy, trunks, self._sft_config(config, numbers))
+            arguments = (policy, trunks, self._sft_config(config, hyperparameters))
             if config.method == CANDIDATE_LIKELIHOOD:
                 candidates = self._candidates(config, tokenizer)
                 sft: SftTrainer = CandidateLikelihood(*arguments, candidates=candidates, seed=seed, ranks=ranks)
@@ -214,8 +218,8 @@ class TrainingRun:
         objective = load_objective(config.method, reward.kind)
         if self._uses_vllm(config):
             self._vllm = self._vllm or self._start_vllm(policy.model)
-            if numbers.importance_sampling_cap is None:
-                numbers = msgspec.structs.replace(numbers, importance_sampling_cap=VLLM_IMPORTANCE_CAP)
+            if hyperparameters.importance_sampling_cap is None:
+                hyperparameters = msgspec.structs.replace(hyperparameters, importance_sampling_cap=VLLM_IMPORTANCE_CAP)
         reference = policy.frozen() if objective.has_reference else None
         options = read_options(objective, config.options, name)
         if config.method in RESTRICTED:
@@ -225,7 +229,7 @@ class TrainingRun:
             reference,
             tokenizer,
             trunks,
-            numbers,
+            hyperparameters,
             reward,
             seed=seed,
             engine=self._vllm,
@@ -305,7 +309,7 @@ class TrainingRun:
 
     def _uses_vllm(self, phase: PhaseConfig) -> bool:
         """Returns whether vLLM samples the replies of a phase."""
-        if self.config.rollouts.engine != "vllm" or not isinstance(phase.numbers, GrpoConfig):
+        if self.config.rollouts.engine != "vllm" or not isinstance(phase.hyperparameters, GrpoConfig):
             return False
         objective = load_objective(phase.method, phase.get_reward(self.config.reward_config).kind)
         return bool(objective.samples)

@@ -131,10 +131,7 @@ class PolicyAgent(AnsweringAgent):
         """Computes the policy's probability of each candidate action of each page, without a reply."""
         seeds = seeds or [None] * len(observations)
         answers = self._answer_parts(observations, seeds, replies=False, probabilities=True)
-        return [
-            answer.reply.exception() if isinstance(answer.reply, NoReply) else answer.probabilities
-            for answer in answers
-        ]
+        return [answer.weights() for answer in answers]
 
     def _weigh(
         self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sequence[np.random.Generator]
@@ -209,21 +206,20 @@ class PolicyAgent(AnsweringAgent):
     ) -> list[Answer]:
         encoded: dict[str, list[int]] = {}
         read = [self._read(observation, encoded) for observation in observations]
-        answers = [Answer(prompt) if isinstance(prompt, NoReply) else Answer("", cut=prompt[1]) for prompt in read]
-        fitting = [index for index, prompt in enumerate(read) if not isinstance(prompt, NoReply)]
-        prompts = [prompt[0] for prompt in read if not isinstance(prompt, NoReply)]
-        shown = [observations[index] for index in fitting]
-        if replies and self._decode == "tokens":
-            texts = self._sample(prompts, shown, [np.random.default_rng(seeds[index]) for index in fitting])
-            for index, text in zip(fitting, texts, strict=True):
-                answers[index] = answers[index]._replace(reply=text)
-        if probabilities or self._decode != "tokens":
-            weighed = self._weigh(prompts, shown, [np.random.default_rng(seeds[index]) for index in fitting])
-            for index, page in zip(fitting, weighed, strict=True):
-                if self._decode != "tokens":
-                    answers[index] = answers[index]._replace(reply=page.reply())
-                if probabilities:
-                    answers[index] = answers[index]._replace(probabilities=page.probabilities(self._rationales))
+        fitting = {index: prompt for index, prompt in enumerate(read) if not isinstance(prompt, NoReply)}
+        prompts, shown = [tokens for tokens, _ in fitting.values()], [observations[index] for index in fitting]
+
+        def sources() -> list[np.random.Generator]:  # anew for each use: probabilities do not depend on replies
+            return [np.random.default_rng(seeds[index]) for index in fitting]
+
+        by_tokens = self._decode == "tokens"
+        texts = self._sample(prompts, shown, sources()) if replies and by_tokens else []
+        weighed = self._weigh(prompts, shown, sources()) if probabilities or not by_tokens else []
+        answers = [Answer(prompt if isinstance(prompt, NoReply) else "") for prompt in read]
+        for number, (index, (_, cut)) in enumerate(fitting.items()):
+            reply = texts[number] if texts else weighed[number].reply()
+            shares = weighed[number].probabilities(self._rationales) if probabilities else None
+            answers[index] = Answer(reply, shares, cut)
         return answers
 
     def _sample(

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import msgspec
 
 from agents.llm_grpo.config import TrainConfig
-from agents.llm_grpo.presets import NUMBERS
+from agents.llm_grpo.presets import HYPERPARAMETERS
 from replay_sessions.foundation.help_text import field_meanings
 from train import metrics_file
 
@@ -23,7 +23,7 @@ def config_tables(kind: Any = TrainConfig, path: str = "") -> Iterator[tuple[str
     """Yields the path and the class of every table of the configuration; the path of the whole run is empty."""
     yield path, kind
     for field in msgspec.structs.fields(kind):
-        if path.startswith("phases") and field.name in NUMBERS:
+        if path.startswith("phases") and field.name in HYPERPARAMETERS:
             continue  # the numbers of a phase have the same keys as those of the run
         inner = f"{path}.{field.name}".lstrip(".")
         for table in _structs(field.type):

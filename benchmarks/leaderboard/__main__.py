@@ -37,7 +37,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from agents.registry import is_own
+from agents.catalogue import is_own
 from benchmarks.leaderboard.compare import Compare, Folder, compare, compare_table, minimum_differences
 from benchmarks.leaderboard.ranking import LeaderboardConfig, notes_of, run_leaderboard
 from benchmarks.leaderboard.verify import submit, verify
@@ -84,15 +84,15 @@ class Submit(Verify):
     results: Path = Path("benchmarks/results")
 
 
-def _run(words: Sequence[str]) -> int:
+def _run(argv: Sequence[str]) -> int:
     # Ranking is the most common use, so it needs no subcommand.
-    name = words[0] if words else ""
+    name = argv[0] if argv else ""
     if name in COMMANDS:
         options, body = COMMANDS[name]
-        return body(parse_options(options, words[1:], program=f"shop-r1 {name}"))
+        return body(parse_options(options, argv[1:], program=f"shop-r1 {name}"))
     if get_close_matches(name, COMMANDS, n=1):
         raise BadConfig(f"No command '{name}'. {did_you_mean(name, COMMANDS)} To rank agents, begin with --agents")
-    return _rank(parse_options(LeaderboardConfig, words, program=PROGRAM, text=__doc__))
+    return _rank(parse_options(LeaderboardConfig, argv, program=PROGRAM, text=__doc__))
 
 
 def _rank(config: LeaderboardConfig) -> int:

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from agents.agent_code import gives_probabilities, reply_identity
+from agents.catalogue import AGENTS, GROUPS, WITHOUT_PAGE, is_own
 from agents.child_process import STEP_LIMIT_S, build_agent
 from agents.llm_grpo.run_folder import has_begun
-from agents.registry import AGENTS, GROUPS, WITHOUT_PAGE, format_spec, is_own, is_trusted, parse_spec
+from agents.registry import format_spec, is_trusted, parse_spec
 from replay_sessions.foundation.config_errors import convert_fields, keyword_signature
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.locks import working_alone_in

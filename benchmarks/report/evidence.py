@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from agents.catalogue import LEARNT_FROM_STORE, Kind
 from agents.llm_grpo.training_log import kinds_of, read_training
-from agents.registry import LEARNT_FROM_STORE, Kind, format_spec
+from agents.registry import format_spec
 from benchmarks.leaderboard.verify import find_differences
 from benchmarks.report.curves import read_runs
 from replay_sessions.foundation.errors import BadConfig

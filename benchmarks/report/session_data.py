@@ -30,7 +30,7 @@ from replay_sessions.simplify.page_view import page_document
 from shop_env.evaluation.ceiling import is_demo_store
 from shop_env.evaluation.scored_steps import StepKey
 from shop_env.metrics import checked_distribution
-from shop_env.metrics.choices import MIX_TYPES
+from shop_env.metrics.presets import MIX_TYPES
 from shop_env.metrics.step_table import ACTION_TYPES
 from shop_env.reward.score import TERM_NAMES, best_breakdown
 

@@ -103,7 +103,7 @@ class Sweep(Config):
         run: The runs.
         seeds: The seeds; each run is repeated for each seed.
         store: The store of the runs, `demo` or a path. For a training, `demo` stands for the store of its preset.
-        metrics: The metrics preset (shop_env/metrics/choices.py).
+        metrics: The metrics preset (shop_env/metrics/presets.py).
         column: The columns of the table.
         row: The rows of the table. If empty, every agent and policy of the runs.
         compare: Pairs of rows, by label, to compare.

@@ -89,7 +89,7 @@ class PlannedRun:
         config: The configuration of a training, with the phases of earlier calls; None for a leaderboard.
         phases: The phases that the table needs.
         module: The module of the command.
-        words: The arguments of the command.
+        argv: The arguments of the command.
         store: The path of the store. If it is a demo shop, it is written before the run.
     """
 
@@ -98,7 +98,7 @@ class PlannedRun:
     config: TrainConfig | None
     phases: tuple[str, ...]
     module: str
-    words: tuple[str, ...]
+    argv: tuple[str, ...]
     store: Path
 
     @property
@@ -144,7 +144,7 @@ def without_untaught_rows(sweep: Sweep, options: SweepOptions) -> Sweep:
     for run in sweep.run:
         if of_run := sweep.rows_of(run):
             rows_file = () if run.rows_file is None else ("--rows", run.rows_file)
-            _, _, config = prepare((*_training_words(run, options), *rows_file, "--dry-run"))
+            _, _, config = prepare((*_training_arguments(run, options), *rows_file, "--dry-run"))
             untaught += [row.label for row in of_run if config.is_untaught(row.phase)]
     if not untaught:
         return sweep
@@ -186,25 +186,25 @@ def _plan_run(run: RunSpec, seed: int, sweep: Sweep, options: SweepOptions) -> P
     where = ("--store", str(path), "--seed", str(seed), "--out", str(folder))
     if run.agents:
         agents = [_filled(agent, seed) for agent in run.agents]
-        words = ("--agents", *agents, *run.flags, *options.flags, *where)
-        parse_options(LeaderboardConfig, words, program="shop-r1 rank")
+        argv = ("--agents", *agents, *run.flags, *options.flags, *where)
+        parse_options(LeaderboardConfig, argv, program="shop-r1 rank")
         for spec in agent_specs(tuple(agents)):
             if (
                 not Path(spec.target).resolve().is_relative_to(options.out.resolve())
             ):  # checkpoints there are yet to come
                 gives_probabilities(spec)  # reports a missing agent before hours of work
-        return PlannedRun(seed, folder, None, (), "benchmarks.leaderboard", words, path)
+        return PlannedRun(seed, folder, None, (), "benchmarks.leaderboard", argv, path)
     only = dict.fromkeys(row.phase for row in sweep.rows_of(run))
-    words = (*_training_words(run, options), *where, "--extend")
+    argv = (*_training_arguments(run, options), *where, "--extend")
     if run.rows_file is not None:
-        words = (*words, "--rows", run.rows_file, "--only", *only)  # the table needs all of its rows
-    _, _, config = prepare(words)
+        argv = (*argv, "--rows", run.rows_file, "--only", *only)  # the table needs all of its rows
+    _, _, config = prepare(argv)
     if (folder / "run.json").exists() and path.exists():
         check_store(folder, SessionStore.open(path))
-    return PlannedRun(seed, folder, config, tuple(only or config.phases), "agents.llm_grpo.train", words, path)
+    return PlannedRun(seed, folder, config, tuple(only or config.phases), "agents.llm_grpo.train", argv, path)
 
 
-def _training_words(run: RunSpec, options: SweepOptions) -> tuple[str, ...]:
+def _training_arguments(run: RunSpec, options: SweepOptions) -> tuple[str, ...]:
     preset = options.preset or run.preset
     # The flags that distinguish runs come last, so that no flag of the call overrides them.
     return ("--preset", preset, *run.flags, *options.flags, *_preset_flags(run, preset))
@@ -260,7 +260,7 @@ def _run(run: PlannedRun, stops: StopForwarder, free: SimpleQueue[dict[str, str]
     try:
         sys.stderr.write(f"run: {run.folder}\n")
         started = launcher if run.config else [sys.executable]
-        if code := run_process([*started, "-m", run.module, *run.words], stops, variables):
+        if code := run_process([*started, "-m", run.module, *run.argv], stops, variables):
             raise ShopR1Error(f"the run in '{run.folder}' ended with exit code {code}; its message stands above.")
     except BaseException:
         stops.ended = True

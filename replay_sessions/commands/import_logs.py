@@ -90,11 +90,11 @@ class Import(NewStore, Generic[OptionsT]):
         check_at_least(2, rare_texts=self.rare_texts)
 
 
-def run(words: Sequence[str]) -> int:
-    """Runs `import` with the words after it."""
+def run(argv: Sequence[str]) -> int:
+    """Runs `import` with the arguments after it."""
     program = "shop-r1 import"
-    user_importer = {word: "" for word in words[:1] if ":" in word}  # MODULE:CLASS or FILE.py:CLASS
-    name, arguments = choose("importer", IMPORTERS | user_importer, words, program=program, text=__doc__)
+    user_importer = {word: "" for word in argv[:1] if ":" in word}  # MODULE:CLASS or FILE.py:CLASS
+    name, arguments = choose("importer", IMPORTERS | user_importer, argv, program=program, text=__doc__)
     importer = importer_class(name)
     options_class: Any = Import[importer.Options]  # type: ignore[name-defined]  # the importer is only known here
     text = f"{IMPORTERS.get(name) or getdoc(importer)}\n\n{importer.help()}"

@@ -1,6 +1,6 @@
-"""Parses the words of a command line into a command's options, in the same way for every command of the project.
+"""Parses a command line into a command's options, in the same way for every command of the project.
 
-    words ─► subcommand ─► tyro ─► the command's options, a frozen msgspec.Struct ─► body(options) ─► exit code
+    argv ─► subcommand ─► tyro ─► the command's options, a frozen msgspec.Struct ─► body(options) ─► exit code
 
 The Struct declares the whole command: its fields are the flags, with their defaults, and its docstring explains them.
 The help begins with the docstring of the command's module. A module's `main` is one line:
@@ -42,7 +42,7 @@ _MARKERS = (
 JSON_OBJECT = tyro.constructors.PrimitiveConstructorSpec(
     nargs=1,
     metavar="JSON",
-    instance_from_str=lambda words: msgspec.json.decode(words[0], type=dict[str, Any]),
+    instance_from_str=lambda texts: msgspec.json.decode(texts[0], type=dict[str, Any]),
     is_instance=lambda value: isinstance(value, dict),
     str_from_instance=lambda value: [msgspec.json.encode(value).decode()],
 )
@@ -60,7 +60,7 @@ def command(
     program: str | None = None,
     can_be_none: bool = False,
 ) -> Callable[..., int]:
-    """Returns the `main` of a command, which parses the words after the program's name and runs `body`.
+    """Returns the `main` of a command, which parses the arguments after the program's name and runs `body`.
 
     Args:
         options: Struct of the command's options; see `parse_options`.
@@ -70,7 +70,7 @@ def command(
         can_be_none: See `parse_options`.
 
     Returns:
-        A function that takes the words, by default those of the process, and returns the exit code.
+        A function that takes the arguments, by default those of the process, and returns the exit code.
     """
 
     module = sys.modules[body.__module__]
@@ -78,19 +78,19 @@ def command(
     name = (module.__spec__.name if module.__spec__ else module.__name__).removesuffix(".__main__")
     called = program or f"python -m {name}"
 
-    def run(words: Sequence[str]) -> int | None:
-        return body(parse_options(options, words, program=called, text=module.__doc__, can_be_none=can_be_none))
+    def run(argv: Sequence[str]) -> int | None:
+        return body(parse_options(options, argv, program=called, text=module.__doc__, can_be_none=can_be_none))
 
     run.__module__ = body.__module__
     return program_of(run)
 
 
 def program_of(run: Callable[[Sequence[str]], int | None]) -> Callable[..., int]:
-    """Returns the `main` of a program, which calls `run` with its words, by default those of the process."""
+    """Returns the `main` of a program, which calls `run` with its arguments, by default those of the process."""
 
     def main(arguments: Sequence[str] | None = None) -> int:
-        words = sys.argv[1:] if arguments is None else arguments
-        return run_command(lambda: run(words))
+        argv = sys.argv[1:] if arguments is None else arguments
+        return run_command(lambda: run(argv))
 
     main.__module__ = run.__module__
     return main
@@ -152,14 +152,14 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def asks_for_help(words: Sequence[str]) -> bool:
-    return not _HELP.isdisjoint(words)
+def asks_for_help(argv: Sequence[str]) -> bool:
+    return not _HELP.isdisjoint(argv)
 
 
 def choose(
-    kind: str, entries: Mapping[str, object], words: Sequence[str], *, program: str, text: str | None
+    kind: str, entries: Mapping[str, object], argv: Sequence[str], *, program: str, text: str | None
 ) -> tuple[str, list[str]]:
-    """Splits the words into a name and the words after it; prints the names if there are no words, or for help.
+    """Splits arguments into a name and those after it; prints the names if there are none, or for help.
 
     Args:
         kind: What the names stand for, such as "command".
@@ -168,7 +168,7 @@ def choose(
     Raises:
         BadConfig: The name is unknown.
     """
-    name, *arguments = words or [""]
+    name, *arguments = argv or [""]
     if name in entries:
         return name, arguments
     if name and name not in _HELP:
@@ -180,18 +180,18 @@ def choose(
 
 def parse_options(
     options: type[OptionsT],
-    words: Sequence[str],
+    argv: Sequence[str],
     *,
     program: str,
     text: str | None = None,
     default: OptionsT | None = None,
     can_be_none: bool = False,
 ) -> OptionsT:
-    """Parses the words of a command line into the options of a command.
+    """Parses a command line into the options of a command.
 
     Args:
         options: A frozen Struct. Its fields are the flags, and its docstring explains them.
-        words: The words after the program's name.
+        argv: The arguments after the program's name.
         program: The command as the user calls it.
         text: Text that the help prints before the flags. If None, it is the head of the Struct's docstring.
         default: Values that replace the Struct's own defaults.
@@ -202,23 +202,23 @@ def parse_options(
         SystemExit: The call is wrong and tyro has explained it (code 2), or the user asked for help (code 0).
     """
     text = text or (getdoc(options) or "").partition("\n\nAttributes:")[0]
-    if HELP_ALL in words:
+    if HELP_ALL in argv:
         sys.stdout.write(wrap(text))
-        words = ["--help"]
-    elif asks_for_help(words):
+        argv = ["--help"]
+    elif asks_for_help(argv):
         sys.stdout.write(format_short_help(options, program=program, text=text, default=default))
         raise SystemExit
-    check_flags(words, list_flags(options, default), program)
+    check_flags(argv, list_flags(options, default), program)
     return _call_tyro(  # type: ignore[no-any-return]
         options,
-        words,
+        argv,
         program,
         default=tyro.MISSING_NONPROP if default is None else default,
         config=_MARKERS if can_be_none else (*_MARKERS, tyro.conf.DisallowNone),
     )
 
 
-def check_flags(words: Sequence[str], flags: Sequence[str], program: str) -> None:
+def check_flags(argv: Sequence[str], flags: Sequence[str], program: str) -> None:
     """Raises BadConfig for a flag that is not among `flags` and nearly one of them; tyro explains all other mistakes.
 
     >>> check_flags(["--out", "x", "--", "--output", "y"], ["--agents", "--out"], "rank")
@@ -227,7 +227,7 @@ def check_flags(words: Sequence[str], flags: Sequence[str], program: str) -> Non
     ...
     replay_sessions.foundation.errors.BadConfig: unknown flag --agent. Did you mean '--agents'? (see `rank --help`)
     """
-    for word in takewhile(lambda word: word != "--", words):  # behind it stand the flags of another program
+    for word in takewhile(lambda word: word != "--", argv):  # behind it stand the flags of another program
         flag = word.partition("=")[0].replace("_", "-")
         if not flag.startswith("--") or "." in flag or flag in flags or flag in _HELP:
             continue
@@ -235,19 +235,19 @@ def check_flags(words: Sequence[str], flags: Sequence[str], program: str) -> Non
             raise BadConfig(f"unknown flag {flag}. {hint} (see `{program} --help`)")
 
 
-def parse_leading_options(options: type[OptionsT], words: Sequence[str], *, program: str) -> tuple[OptionsT, list[str]]:
-    """Returns the options that decide which further options exist, and the remaining words."""
+def parse_leading_options(options: type[OptionsT], argv: Sequence[str], *, program: str) -> tuple[OptionsT, list[str]]:
+    """Returns the options that decide which further options exist, and the remaining arguments."""
     parsed: tuple[OptionsT, list[str]] = _call_tyro(
-        options, words, program, config=(*_MARKERS, tyro.conf.DisallowNone), add_help=False, return_unknown_args=True
+        options, argv, program, config=(*_MARKERS, tyro.conf.DisallowNone), add_help=False, return_unknown_args=True
     )
     return parsed
 
 
-def _call_tyro(options: Any, words: Sequence[str], program: str, **arguments: Any) -> Any:
+def _call_tyro(options: Any, argv: Sequence[str], program: str, **arguments: Any) -> Any:
     stderr = io.StringIO()
     try:
         with contextlib.redirect_stderr(stderr):
-            return tyro.cli(options, prog=program, description="", args=words, **arguments)
+            return tyro.cli(options, prog=program, description="", args=argv, **arguments)
     except SystemExit as end:
         # tyro boxes every ValueError of a Struct's own checks; ours already name the flag and the remedy in one line.
         if isinstance(end.__context__, ShopR1Error):

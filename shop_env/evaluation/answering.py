@@ -76,6 +76,10 @@ class Answer(NamedTuple):
     probabilities: Probabilities | None = None
     cut: PromptCut | None = None
 
+    def weights(self) -> Probabilities | Exception | None:
+        """Returns the probabilities, or the exception in place of the reply."""
+        return self.reply.exception() if isinstance(self.reply, NoReply) else self.probabilities
+
 
 class AnsweringAgent(ABC):
     """An agent as an evaluation calls it, which other programs can use like any Agent.
@@ -122,10 +126,7 @@ class AnsweringAgent(ABC):
     ) -> list[Probabilities | Exception | None]:
         """Returns the probabilities of each page's actions, the exception in their place, or None."""
         answers = self.answer(observations, seeds or [None] * len(observations), True)
-        return [
-            answer.reply.exception() if isinstance(answer.reply, NoReply) else answer.probabilities
-            for answer in answers
-        ]
+        return [answer.weights() for answer in answers]
 
     def remarks(self) -> list[str]:
         """Returns remarks on the answers for users, such as their cost, a line each, after the last step."""

@@ -95,7 +95,7 @@ def compare_records(
     Args:
         records: Records by the agent's label; those of both agents are of the same steps.
         cluster: The clusters of the interval and the test: users or sessions.
-        preset: The choices of the metrics (shop_env/metrics/choices.py).
+        preset: The choices of the metrics (shop_env/metrics/presets.py).
     """
     test = paired_test(records[first], records[second], metric, cluster=cluster, preset=preset)
     test = test or PairedTest(difference=float("nan"), clusters=0, steps=0)

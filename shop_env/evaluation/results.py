@@ -19,7 +19,7 @@ import msgspec
 
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import Cell, Column, Estimate, Table, Unit
-from shop_env.evaluation.sample import Sample
+from shop_env.evaluation.evaluated_sessions import Sample
 from shop_env.metrics import StepRecord, step_metrics
 from shop_env.metrics.clustered_errors import MIN_CLUSTERS
 from shop_env.metrics.f1 import MIN_RIGHT
@@ -124,7 +124,7 @@ def summarise(
 
     Args:
         label: The agent's name in the table.
-        preset: The choices of the metrics (shop_env/metrics/choices.py).
+        preset: The choices of the metrics (shop_env/metrics/presets.py).
         cluster: The clusters of the intervals: users or sessions.
     """
     values = step_metrics(records, preset)

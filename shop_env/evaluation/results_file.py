@@ -25,9 +25,9 @@ from replay_sessions.foundation.records import Config
 from replay_sessions.foundation.table import Table
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import build_records
+from shop_env.evaluation.evaluated_sessions import Sample
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.results import ResultRow, results_table, sorted_rows
-from shop_env.evaluation.sample import Sample
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.evaluation.steps_file import UNREADABLE, Identity, StepLine, read_lines
 from shop_env.metrics.step_record import StepRecord

@@ -21,7 +21,6 @@ from functools import partial
 
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.plugins import load_measure
-from shop_env.metrics.choices import SHOP_R1_MIX, MetricChoices
 from shop_env.metrics.click_types import click_type_metrics, outcome_metrics
 from shop_env.metrics.clustered_errors import Floats
 from shop_env.metrics.exact_match import exact_match_metrics
@@ -29,6 +28,7 @@ from shop_env.metrics.f1 import type_metrics
 from shop_env.metrics.likelihood import likelihood_metrics
 from shop_env.metrics.long_pages import long_page_metrics
 from shop_env.metrics.metric import UNBOUNDED, Metric, in_mix, share
+from shop_env.metrics.presets import SHOP_R1_MIX, MetricChoices
 from shop_env.metrics.step_record import StepRecord
 from shop_env.metrics.step_table import StepTable
 from shop_env.metrics.stopping import stopping_metrics
@@ -45,7 +45,7 @@ def step_metrics(records: Sequence[StepRecord], preset: str | MetricChoices = "s
     wrong.
 
     Args:
-        preset: The choices of the metrics (choices.py).
+        preset: The choices of the metrics (presets.py).
     """
     table = StepTable(records, preset)
     values = {name: metric.total(metric.rows(table)) for name, metric in all_metrics(table.choices).items()}

@@ -18,9 +18,9 @@ from functools import partial
 
 import numpy as np
 
-from shop_env.metrics.choices import MetricChoices
 from shop_env.metrics.clustered_errors import Codes, Floats
 from shop_env.metrics.metric import Metric, divide, equal, of_type, share
+from shop_env.metrics.presets import MetricChoices
 from shop_env.metrics.step_table import ACTION_TYPES, INVALID, StepTable
 
 MIN_RIGHT = 20  # right predictions of each class that an interval needs

@@ -18,7 +18,6 @@ from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import Estimate
 from shop_env.metrics.all_metrics import all_metrics, find_metric
 from shop_env.metrics.between_users import cluster_sums
-from shop_env.metrics.choices import MetricChoices
 from shop_env.metrics.clustered_errors import (
     ClusteredError,
     Codes,
@@ -32,6 +31,7 @@ from shop_env.metrics.clustered_errors import (
     within_bounds,
 )
 from shop_env.metrics.metric import Metric, divide
+from shop_env.metrics.presets import MetricChoices
 from shop_env.metrics.step_record import StepRecord
 from shop_env.metrics.step_table import StepTable
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
-from shop_env.metrics.choices import MIX_TYPES, parse_mix
 from shop_env.metrics.clustered_errors import Codes, Floats
+from shop_env.metrics.presets import MIX_TYPES, parse_mix
 from shop_env.metrics.step_table import StepTable
 
 UNBOUNDED = (-math.inf, math.inf)

@@ -53,8 +53,8 @@ from scipy.spatial.distance import cdist, jensenshannon
 
 from replay_sessions.foundation.records import Record
 from shop_env.metrics.between_users import variance_components
-from shop_env.metrics.choices import MetricChoices
 from shop_env.metrics.clustered_errors import Codes, Floats
+from shop_env.metrics.presets import MetricChoices
 from shop_env.metrics.step_record import StepRecord
 from shop_env.metrics.step_table import FINE_TYPES, StepTable
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import ACTION_TYPES as ACTION_TYPES
-from shop_env.metrics.choices import MIX_TYPES, MetricChoices, metric_preset
 from shop_env.metrics.clustered_errors import Codes, Floats
+from shop_env.metrics.presets import MIX_TYPES, MetricChoices, metric_preset
 from shop_env.metrics.step_record import StepRecord
 from shop_env.reward.click_types import CLICK_TYPES, click_type_of
 

@@ -57,8 +57,8 @@ class TaskFile(TaskOptions):
     overwrite: bool = False
 
 
-def _run(words: Sequence[str]) -> int:
-    name, arguments = choose("command", COMMANDS, words, program=PROGRAM, text=__doc__)
+def _run(argv: Sequence[str]) -> int:
+    name, arguments = choose("command", COMMANDS, argv, program=PROGRAM, text=__doc__)
     if name == "tasks":
         return _write_tasks(parse_options(TaskFile, arguments, program=f"{PROGRAM} tasks"))
     options = parse_options(ServerOptions, arguments, program=f"{PROGRAM} openenv")

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.registry import AGENTS, CHECKPOINT_MARKER, agent_class, installed_agents, make_agent, parse_spec
+from agents.catalogue import AGENTS
+from agents.registry import CHECKPOINT_MARKER, agent_class, installed_agents, make_agent, parse_spec
 from replay_sessions.foundation.errors import BadConfig, MissingExtra, UnknownAgent
 from train.checkpoints import CHECKPOINT_FILE, read_info
 

@@ -2,8 +2,9 @@
 
 import pytest
 
+from agents.catalogue import AGENTS
 from agents.conformance import check_agent
-from agents.registry import AGENTS, make_agent
+from agents.registry import make_agent
 from replay_sessions.store import SessionStore
 from tests.demo_stores import demo_store_at
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from agents.catalogue import AGENTS, GROUPS
 from agents.conformance import check_agent
-from agents.registry import AGENTS, GROUPS
 from replay_sessions.store import SessionStore
 from tests.demo_stores import demo_store_at
 from tests.processes import ROOT

@@ -182,7 +182,9 @@ def test_a_base_may_lie_beside_its_preset_and_none_may_be_its_own(tmp_path):
     other = load_preset(str(tmp_path / "other.toml"))
     tiny = load_preset("tiny_cpu")
     assert (other.seed, {phase.validation.times for phase in other.phases.values()}) == (7, {1})
-    assert [phase.numbers for phase in other.phases.values()] == [phase.numbers for phase in tiny.phases.values()]
+    assert [phase.hyperparameters for phase in other.phases.values()] == [
+        phase.hyperparameters for phase in tiny.phases.values()
+    ]
     mine.write_text('base = "mine.toml"\n')
     with pytest.raises(BadConfig, match="are each other's base"):
         load_preset(str(mine))

@@ -12,7 +12,8 @@ import pytest
 
 from agents.baselines.fitted import FittedBaseline
 from agents.baselines.witten_bell import WittenBell
-from agents.registry import GROUPS, make_agent
+from agents.catalogue import GROUPS
+from agents.registry import make_agent
 from benchmarks.leaderboard.ranking import agent_specs
 from replay_sessions.foundation.errors import BadConfig, MissingExtra
 from replay_sessions.schema import Action, Click, Persona, Session, Split, Step, Terminate, TypeAndSubmit, reply_action

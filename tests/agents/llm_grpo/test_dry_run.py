@@ -66,9 +66,9 @@ def needed_bytes(words: Sequence[str], machine: Machine) -> list[float]:
     model = build_on_meta(qwen2_config(size[1]), config.model.lora)
     needed = []
     for phase in config.phases.values():
-        if phase.numbers is not None and phase.same_compute_as is None:
+        if phase.hyperparameters is not None and phase.same_compute_as is None:
             work = plan_phase(config, phase, sessions(config.model.max_prompt_tokens), share=1.0)
-            shape = work.get_largest_pass(phase.numbers.max_batch_tokens)
+            shape = work.get_largest_pass(phase.hyperparameters.max_batch_tokens)
             needed.append(choose_passes(config, work, shape, model, machine)[1])
     return needed
 

@@ -14,9 +14,9 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Estimate
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
+from shop_env.evaluation.evaluated_sessions import Sample
 from shop_env.evaluation.results import ResultRow, summarise
 from shop_env.evaluation.results_file import Entry, EvaluationLog
-from shop_env.evaluation.sample import Sample
 from tests.demo_stores import demo_store_at
 
 CONFIG = load_preset("tiny_cpu")

@@ -21,7 +21,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Session, Step
 from shop_env.metrics import record_step
 from shop_env.metrics.all_metrics import find_metric
-from shop_env.metrics.choices import metric_preset
+from shop_env.metrics.presets import metric_preset
 from shop_env.reward import RewardConfig
 from tests.json_files import read_json
 

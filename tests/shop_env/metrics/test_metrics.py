@@ -9,7 +9,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
 from shop_env.metrics import METRIC_PRESETS, MetricChoices, StepRecord, metric_preset, step_metrics
-from shop_env.metrics.choices import MIX_TYPES
+from shop_env.metrics.presets import MIX_TYPES
 from shop_env.reward.click_types import click_type_of
 from tests.shop_env.planted import answer, copy_the_log, random_action, random_sessions, ten_steps
 

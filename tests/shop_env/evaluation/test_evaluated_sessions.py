@@ -12,8 +12,8 @@ from replay_sessions.schema import Click, Session, Step, Terminate
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.manifest import WrittenRationales
 from replay_sessions.store.splits import SplitPlan
+from shop_env.evaluation.evaluated_sessions import Sample, describe_sample
 from shop_env.evaluation.results import results_table, summarise
-from shop_env.evaluation.sample import Sample, describe_sample
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.observation import ContextConfig
 from tests.shop_env.planted import answer, copy_the_log, random_sessions
