@@ -26,12 +26,14 @@ class Entry(NamedTuple):
 
     Attributes:
         is_over_list: Whether the event opens a product over the list, so that the page stays.
+        has_address: Whether the address is the event's, and not that of the event before.
     """
 
     location: str
     timestamp: str | None
     event: Event
     is_over_list: bool = False
+    has_address: bool = True
 
     @property
     def is_view(self) -> bool:
@@ -144,10 +146,11 @@ def _addressed(entries: Iterable[Entry], shop: Shop) -> Iterator[Entry]:
         event = entry.event
         is_below = bool(address) and event.path.startswith(f"{address}/")
         is_over_list = shop.has_quickview and event.kind == "product" and (is_below or before == "quickview")
+        has_address = bool(event.path)
         if not event.path or event.kind is None or is_over_list:
             event = replace(event, path=address)
         address, before = event.path, event.kind or before
-        yield Entry(entry.location, entry.timestamp, event, is_over_list)
+        yield Entry(entry.location, entry.timestamp, event, is_over_list, has_address)
 
 
 def _is_another(page_view: PageView, entry: Entry) -> bool:

@@ -214,30 +214,30 @@ class Visit:
             return
         if earlier:
             self._add(event, None, event="back to an open page" if event.kind in OTHER else "back to an earlier page")
-            self._screen, self._address = earlier, event.path
+            self._screen, self._address = earlier, earlier.path
         self._click(event, target, is_inferred=earlier is not None and event.kind not in OTHER)
         self._change(event)
 
     def _earlier_screen(self, event: Event, target: Target | None) -> Screen | None:
         """Returns the page seen at the address of an action, if it has the element and the current page is another.
 
-        Without an address, or at one not seen before, it is the last page of the action's product.
+        Without an address it is the last page that has the element; for a product that is added to the cart without an
+        address that was seen, the last page of this product.
 
         Args:
             target: The element of the current page that the action may have been done on.
         """
+        has_address, is_here, is_add = self._entry.has_address, event.path == self._address, event.kind == "add_to_cart"
+        is_seen = has_address and event.path in self._seen
         others = (None, *OTHER.values())
-        is_here = event.path == self._address
-        if target not in others and (is_here or event.path not in self._seen):
+        if (target not in others and (is_here or not is_seen)) or (has_address and not is_seen and not is_add):
             return None
-        earlier = self._seen.get(event.path, _NOWHERE)
-        if earlier is _NOWHERE and event.item and not (event.path and is_here):
-            products = (
-                each for each in reversed(self._seen.values()) if each.detail and each.detail.id == event.item.id
-            )
-            earlier = next(products, _NOWHERE)
-        earlier = replace(earlier, cart=self._screen.cart)
-        return None if earlier.path == self._screen.path or find_on(earlier, event) in others else earlier
+        for screen in [self._seen[event.path]] if is_seen else reversed(self._seen.values()):
+            earlier = replace(screen, cart=self._screen.cart)
+            is_of_product = screen.detail is not None and event.item is not None and screen.detail.id == event.item.id
+            if find_on(earlier, event) not in others and (is_seen or is_of_product or not is_add):
+                return None if earlier.path == self._screen.path else earlier
+        return None
 
     def _open_over_list(self, event: Event) -> None:
         """Shows a product over the list; if no action opened it, adds an inferred click on its quick view."""

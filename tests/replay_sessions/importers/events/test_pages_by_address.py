@@ -72,6 +72,16 @@ def test_an_add_without_an_address_that_was_seen_is_on_its_product_s_page(tmp_pa
     assert add.action == Click(name="product.add_to_cart") and "<h2>Red kettle</h2>" in add.page
 
 
+def test_actions_without_an_address_are_on_the_page_that_has_their_product(tmp_path):
+    visit = [ga4("page_view", "/list", 0), ga4("view_item_list", "/list", 1, [KETTLE, POT]), *TABS]
+    visit += [ga4("add_to_cart", "", 6, [KETTLE], page_location=None)]
+    visit += [ga4("select_item", "", 7, [POT], page_location=None)]
+    store = imported(tmp_path, [event | {"event_timestamp": str(number)} for number, event in enumerate(visit)])
+    steps = {getattr(step.action, "name", "terminate"): step for step in steps_of(store) if step.gap}
+    assert "<h2>Red kettle</h2>" in steps["product.add_to_cart"].page
+    assert "<h1>list</h1>" in steps["results.tea_pot.view_product"].page
+
+
 def test_a_list_of_a_background_tab_does_not_leave_the_page(tmp_path):
     late = [ga4("view_item_list", "/red", 4, [POT]), ga4("view_promotion", "/pot", 5, [{"promotion_name": "Sale"}])]
     store = imported(tmp_path, [*TABS, *late, ga4("add_to_cart", "/pot", 6, [POT])])
