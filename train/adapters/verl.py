@@ -7,7 +7,7 @@
 verl takes single ⟨context, next action⟩ pairs, as the papers do, in the order of our batches (train/sampler.py).
 
 Differences from our trainer:
-- Replies share only the prompt of their step (PrefixGrouper).
+- Each reply is a row with a prompt of its own: with 8 replies the prompts pass 8 times as often as in a session tree.
 - Groups with equal rewards contribute their KL only.
 - A step that occurs twice in a batch is used twice.
 - Special tokens in a reply are dropped before it is parsed; text like `<|im_end|>` in a page becomes a special token.

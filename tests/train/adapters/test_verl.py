@@ -26,6 +26,7 @@ from tests.train.conftest import COMPACT
 from tests.train.test_grpo import CONFIG
 from train.adapters.steps import Scoring, order_file, write_order
 from train.adapters.verl import AGGREGATIONS, compute_score, overrides
+from train.chat_template import encode, render
 from train.config import LoraConfig, ModelConfig
 from train.grpo.loss import DEVIATION_EPSILON, scaled_advantages, token_weights
 from train.grpo.trainer import grpo_plan, scored_trunks
@@ -153,6 +154,67 @@ def test_verl_knows_every_word_of_the_launch_line(written, engine):
     assert config.data.train_batch_size == 6
     assert config.actor_rollout_ref.actor.optim.betas == [0.9, 0.999]
     assert config.actor_rollout_ref.rollout.n == 8
+
+
+# What main_ppo runs with FSDP and vLLM; trainers that it does not start read options that are dead here.
+ON_THE_WAY = ["trainer/main_ppo.py", "trainer/ppo/v1", "trainer/ppo/utils.py", "trainer/ppo/reward.py"]
+ON_THE_WAY += [
+    "trainer/ppo/core_algos.py",
+    "workers/engine_workers.py",
+    "workers/engine/fsdp",
+    "workers/utils/losses.py",
+]
+ON_THE_WAY += ["workers/rollout/vllm_rollout", "workers/config", "experimental/agent_loop", "experimental/reward_loop"]
+ON_THE_WAY += ["utils/dataset/rl_dataset.py", "utils/checkpoint", "utils/config.py"]
+ON_THE_WAY += ["utils/tracking.py", "trainer/config/rollout/rollout.yaml"]  # the second reads lengths of data
+
+
+def is_read(option: str, sources: str) -> bool:
+    """Whether verl reads the last word of an option: as an attribute that is not assigned to, or by its name."""
+    name = option.rpartition(".")[2]
+    return bool(re.search(rf"""\.{name}\b(?!\s*=[^=])(?!\()|get\(\s*["']{name}["']|\[["']{name}["']\]""", sources))
+
+
+@pytest.mark.verl
+def test_each_option_that_is_written_is_read_on_the_way_of_main_ppo(written, tmp_path):
+    import verl  # noqa: PLC0415 - of the extra verl
+
+    paths = [Path(verl.__file__).parent / path for path in ON_THE_WAY]
+    files = [file for path in paths for file in ([path] if path.is_file() else path.rglob("*.py"))]
+    sources = re.sub(r"(?m)^\s*#.*$", "", "\n".join(file.read_text("utf-8") for file in files))
+    adapted = overrides(GRPO, ModelConfig(path="m", max_tokens=700, lora=LoraConfig(rank=8)), tmp_path, seed=0)
+    options = {word.partition("=")[0] for word in words_of(written)} | adapted.keys()
+    assert sorted(option for option in options if not is_read(option, sources)) == []
+    assert not is_read("actor_rollout_ref.actor.use_prefix_grouper", sources)
+    assert not is_read("trainer.balance_batch", sources)
+
+
+@pytest.mark.verl
+@pytest.mark.filterwarnings("ignore")
+def test_verl_accepts_the_configuration_on_any_number_of_gpus(written):
+    from verl.trainer.ppo.utils import need_critic, need_reference_policy  # noqa: PLC0415 - of the extra verl
+    from verl.utils.config import validate_config  # noqa: PLC0415
+
+    for nodes, gpus in [(1, 1), (1, 8), (2, 8)]:
+        config = verl_config([*words_of(written), f"trainer.nnodes={nodes}", f"trainer.n_gpus_per_node={gpus}"])
+        assert need_reference_policy(config)
+        validate_config(config, need_reference_policy(config), need_critic(config))
+        assert config.actor_rollout_ref.ref.log_prob_use_dynamic_bsz
+        assert config.actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu == 700
+
+
+@pytest.mark.verl
+@pytest.mark.filterwarnings("ignore")
+def test_verl_s_agent_loop_renders_the_tokens_of_the_contract(written):
+    from verl.utils.tokenizer.continuous_token_wiring import (  # noqa: PLC0415 - of the extra verl
+        create_continuous_token_builder,
+    )
+
+    tokenizer = load_tokenizer(verl_config(words_of(written)).actor_rollout_ref.model.path)
+    builder = create_continuous_token_builder(tokenizer=tokenizer, processor=None, chat_template_kwargs={})
+    for row in rows_of(written / "train.parquet")[::7]:
+        text = render(tokenizer, row["prompt"], generation_prompt=True)
+        assert builder.build_initial_tokens(row["prompt"]) == encode(tokenizer, [text], special=True)[0]
 
 
 @pytest.mark.verl
