@@ -24,6 +24,7 @@ import msgspec
 from agents.catalogue import is_own
 from agents.registry import make_agent
 from agents.worker import AgentAnswer, Request, Response, Start, Started, send
+from replay_sessions.foundation.child_environment import environment_without_keys
 from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.answering import Answer, AnsweringAgent, NoReply, Seeds
@@ -118,7 +119,7 @@ class Worker:
         paths = [str(Path(__file__).parents[1]), *filter(None, sys.path)]
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "agents.worker"],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))},
+            env=environment_without_keys() | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # so that _kill also ends the processes that the agent starts

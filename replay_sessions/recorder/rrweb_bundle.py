@@ -14,6 +14,7 @@ from base64 import b64decode
 from importlib.resources import files
 from pathlib import Path
 
+from replay_sessions.foundation.child_environment import environment_without_keys
 from replay_sessions.foundation.durable_files import cache_folder, replace_file
 from replay_sessions.foundation.errors import ImportFailed, MissingExtra
 
@@ -54,7 +55,15 @@ def fetch_recorder() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         words = [npm, "pack", PACKAGE, "--pack-destination", folder]
         try:
-            subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=_LONGEST_S, check=True)
+            subprocess.run(
+                words,
+                cwd=folder,
+                env=environment_without_keys(),
+                capture_output=True,
+                text=True,
+                timeout=_LONGEST_S,
+                check=True,
+            )
         except subprocess.SubprocessError as error:
             message = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
             reason = message.strip().partition("\n")[0]

@@ -27,6 +27,11 @@ class Base:
     def reset(self, *, seed=None): self.seed = seed
     def act(self, observation): return LEAVE
 
+class Keys(Base):
+    def act(self, observation):
+        names = {"A_API_KEY", "HF_TOKEN", "B_KEY", "KEYMAP"}
+        raise ValueError(" ".join(sorted(names & set(os.environ))))
+
 class Exits(Base):
     def act(self, observation):
         if observation["step"] == 2: raise SystemExit(0)
@@ -137,6 +142,13 @@ def test_records_are_those_of_the_same_agent_in_this_process(demo_store, tmp_pat
         assert evaluate(there, demo_store, "test", **options) == here
         assert {record.logged_probability is None for record in here} == {not (likelihood and name == "Ngram")}
         there.close()
+
+
+def test_it_gets_no_keys_but_those_that_the_user_names(agents, planted_store, monkeypatch):
+    for name in ("A_API_KEY", "HF_TOKEN", "B_KEY", "KEYMAP"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("SHOP_R1_PASS_ENV", "B_KEY, OTHER")
+    assert "B_KEY KEYMAP" in (errors(agents, "Keys", planted_store)[0] or "")
 
 
 def test_whatever_goes_wrong_is_the_error_of_its_own_steps(agents, planted_store):
