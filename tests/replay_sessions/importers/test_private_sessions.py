@@ -8,8 +8,11 @@ import pytest
 
 from replay_sessions import Click, Session, SessionStore, Step, TypeAndSubmit
 from replay_sessions.__main__ import main
+from replay_sessions.importers.private_sessions import without_private_data
 from replay_sessions.importers.raw.importer import RawImporter, RawOptions
 from replay_sessions.importers.running.run_import import run_import
+from replay_sessions.private_data.customers import Customers
+from replay_sessions.private_data.own_values import OwnValues, SharedWords
 from replay_sessions.store.audit.judge import audit_store
 from tests.replay_sessions.importers.rrweb.made_recordings import Recorded
 from tests.replay_sessions.importers.rrweb.made_recordings import imported as imported_recording
@@ -112,3 +115,11 @@ def test_the_check_warns_of_users_whose_id_is_an_email_address(tmp_path):
     ]
     assert ["1 email" in one.message for one in warnings] == [True]
     assert warnings[0].sessions == ("v1",)
+
+
+def test_the_name_of_an_element_that_is_not_on_its_page_loses_the_values_of_the_user():
+    customers = Customers([{"user_id": "u", "first_name": "Zoltan"}])
+    step = Step(page='<a name="home">Home</a>', action=Click(name="hello_zoltan.view"))
+    session = Session(session_id="s", user_id="u", source="x", steps=(step,))
+    remover = OwnValues(customers.by_user["u"], SharedWords(customers))
+    assert without_private_data(session, remover).steps[0].action == Click(name="hello_name.view")
