@@ -9,11 +9,14 @@ The rows and what they see are given as tensors on the device, so that a CUDA gr
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+
+from train.rollouts.tiles import choose_tiles
 
 BLOCK_ROWS = 64  # most queries of a block: one program keeps them in registers
 _WAVES = 2  # programs for each multiprocessor, if the prompts are long enough
@@ -116,11 +119,13 @@ def attend_to_trunks(
     rows, heads, width = query.shape
     kv_heads, tokens = cache.shape[1:3]
     group = heads // kv_heads
+    queries = _pad(most * group)
+    step, stages = choose_tiles(width, queries, query.element_size(), _shared_bytes())
     output = query.new_empty(parts, *query.shape, dtype=torch.float32)
     log_sums = output.new_empty(parts, rows, heads)
     _trunk[(len(blocks), kv_heads, parts)](
-        query, *cache, blocks, output, log_sums, scale, rows, tokens, kv_heads, group, _pad(most * group), width, 64,
-        parts, num_warps=4, num_stages=4,
+        query, *cache, blocks, output, log_sums, scale, rows, tokens, kv_heads, group, queries, width, step,
+        parts, num_warps=4, num_stages=stages,
     )  # fmt: skip
     return output, log_sums
 
@@ -156,6 +161,12 @@ def attend_to_own(
         _pad(heads // kv_heads), width, 32, len(of_trunk[0]), num_warps=2, num_stages=2,
     )  # fmt: skip
     return output
+
+
+@cache
+def _shared_bytes() -> int:
+    utils = triton.runtime.driver.active.utils
+    return int(utils.get_device_properties(torch.cuda.current_device())["max_shared_mem"])
 
 
 def _pad(queries: int) -> int:

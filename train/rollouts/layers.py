@@ -90,6 +90,7 @@ class DecoderLayers:
         self._embedding, self._norm = decoder.embed_tokens.weight, decoder.norm.weight
         self._frequencies, self._magnitude = decoder.rotary_emb.inv_freq, float(decoder.rotary_emb.attention_scaling)
         self._layers = [_get_layer(layer, dtype) for layer in decoder.layers]
+        self._is_rotated = [bool(getattr(layer.self_attn, "use_rope", True)) for layer in decoder.layers]  # SmolLM3
         self._advance: Any = _compile_advance() if is_compiled else _advance
 
     def logits(
@@ -100,10 +101,12 @@ class DecoderLayers:
         angles = position_ids[0][:, None].float() * self._frequencies.float()
         angles = torch.cat([angles, angles], dim=-1)[:, None]
         rotation = angles.cos() * self._magnitude, angles.sin() * self._magnitude
+        unrotated = torch.ones_like(rotation[0]), torch.zeros_like(rotation[1])
         attended = states  # a placeholder: not read before the first layer
         for number, (before, after) in enumerate(pairwise([None, *self._layers, None])):
-            _mark_length(states, attended, *rotation)
-            states, inputs = self._advance(states, attended, before, after, rotation, self._shape)
+            turn = rotation if after is None or self._is_rotated[number] else unrotated
+            _mark_length(states, attended, *turn)
+            states, inputs = self._advance(states, attended, before, after, turn, self._shape)
             if inputs is not None:
                 query, key, value = (each.transpose(1, 2) for each in inputs)
                 attended = (
@@ -130,6 +133,9 @@ def try_layers(policy: Policy) -> bool | None:
         kinds = (True, False) if policy.device.type == "cuda" else (False,)
         right = (kind for kind in kinds if _is_right(policy, is_compiled=kind))
         _IS_COMPILED[policy.model] = next(right, None)
+        if _IS_COMPILED[policy.model] is None:
+            name = type(policy.model).__name__
+            logger.warning("sampling by the modules of %s itself, without a CUDA graph: slow on a GPU", name)
     return _IS_COMPILED[policy.model]
 
 

@@ -157,6 +157,18 @@ def test_kernels_are_given_rows_side_by_side(monkeypatch):
     assert all(each.is_contiguous() for each in given if torch.is_tensor(each))
 
 
+@pytest.mark.parametrize("kind", [*KINDS, "mistral", "smollm3"])
+def test_usual_models_take_the_decoder_layers_and_others_are_named(kind, caplog):
+    options = {"mistral": {"sliding_window": None}, "smollm3": {"no_rope_layers": [1, 0]}}
+    model = model_of(kind, **SMALL, **options.get(kind, {}))
+    enable_tree_attention(model)
+    policy = Policy(model)
+    with torch.no_grad(), policy.forward_context():
+        layers = build_layers(policy)
+    assert type(layers) is KINDS.get(kind, DecoderLayers)
+    assert (f"modules of {type(model).__name__}" in caplog.text) == isinstance(layers, Policy)
+
+
 @pytest.mark.gpu
 def test_a_replayed_graph_draws_what_single_steps_draw(monkeypatch):
     options = {**SMALL, "hidden_size": 64, "head_dim": 32}
