@@ -79,7 +79,7 @@ def plan(*words: str) -> Work:
     return plan_phase(config, config.phases["shop_r1"], sessions(490, 8), share=1.0)
 
 
-def test_objectives_are_planned_by_what_they_sample_and_hold() -> None:
+def test_objectives_are_planned_by_what_they_sample_and_hold():
     grpo, logged, weighted = (
         plan(),
         plan("--grpo.num-generations", "9"),
@@ -92,14 +92,14 @@ def test_objectives_are_planned_by_what_they_sample_and_hold() -> None:
     assert shape.tokens == shape.targets + 4 * 490
 
 
-def test_a_pass_is_cut_to_its_limit_but_for_one_step() -> None:
+def test_a_pass_is_cut_to_its_limit_but_for_one_step():
     work = plan()
     assert work.get_largest_pass(10**9).tokens == work.get_shape(work.batches[0]).tokens
     assert work.get_largest_pass(1000).tokens == 1000
     assert work.get_largest_pass(1).tokens == 490 + 8 * 32
 
 
-def test_epochs_are_counted_in_steps_of_the_whole_split() -> None:
+def test_epochs_are_counted_in_steps_of_the_whole_split():
     config = load_preset("shop_r1_3b")
     sft = config.phases["sft"]
     few = plan_phase(config, sft, sessions(490, 128), share=0.25)
@@ -110,7 +110,7 @@ def test_epochs_are_counted_in_steps_of_the_whole_split() -> None:
     assert plan_phase(config, grpo, sessions(490, 20), share=20 / 437).steps == round(2 * scored * 437 / 20 / 64)
 
 
-def test_lengths_of_the_presets_for_opera_are_those_of_customer_r1() -> None:
+def test_lengths_of_the_presets_for_opera_are_those_of_customer_r1():
     """437 sessions with 4,427 scored steps in 64 to a batch: 7 sessions with 6 predicted steps each."""
     planned = {}
     for name in ("opera_8_gpus", "opera_one_gpu"):
@@ -126,7 +126,7 @@ def test_lengths_of_the_presets_for_opera_are_those_of_customer_r1() -> None:
     assert planned == {"opera_8_gpus": [2000, rl], "opera_one_gpu": [4 * 73, rl]}
 
 
-def test_a_warmup_of_most_steps_is_named_with_both_numbers_and_the_remedy(tmp_path: Path) -> None:
+def test_a_warmup_of_most_steps_is_named_with_both_numbers_and_the_remedy(tmp_path):
     store = long_store(tmp_path / "store", 8, median=1000)
     config = load_preset("shop_r1_3b", only=["sft"])
     model = msgspec.structs.replace(config.model, path=None)
@@ -138,14 +138,14 @@ def test_a_warmup_of_most_steps_is_named_with_both_numbers_and_the_remedy(tmp_pa
 
 
 @pytest.mark.parametrize(("times", "sessions", "said"), [(3, 0, "has no sessions"), (0, 5, "times is 0"), (3, 5, "")])
-def test_a_phase_without_validation_says_that_it_keeps_its_last_weights(times: int, sessions: int, said: str) -> None:
+def test_a_phase_without_validation_says_that_it_keeps_its_last_weights(times, sessions, said):
     phase = load_preset("tiny_cpu").phases["sft"]
     phase = msgspec.structs.replace(phase, validation=msgspec.structs.replace(phase.validation, times=times))
     lines = [*phase_warnings("sft", phase, 1800, sessions)]
     assert len(lines) == bool(said) and all(said in line and "last step" in line for line in lines)
 
 
-def test_vllm_takes_its_share_of_the_memory() -> None:
+def test_vllm_takes_its_share_of_the_memory():
     tiny = load_preset("tiny_cpu")
     rollouts = msgspec.structs.replace(tiny.rollouts, engine="vllm", gpu_memory_utilization=0.25)
     model, machine = build_on_meta(qwen2_config("0.5B", 2), None), Machine(True, 1, 2.0**36)
@@ -158,7 +158,7 @@ def test_vllm_takes_its_share_of_the_memory() -> None:
     assert vllm == local + 2.0**34
 
 
-def test_the_shares_of_steps_with_long_pages_are_in_the_table(tmp_path: Path) -> None:
+def test_the_shares_of_steps_with_long_pages_are_in_the_table(tmp_path):
     store = long_store(tmp_path / "store", 40, median=1000)
     tiny = load_preset("tiny_cpu", only=["sft"])
     shares, refused = [], []
@@ -175,7 +175,7 @@ def test_the_shares_of_steps_with_long_pages_are_in_the_table(tmp_path: Path) ->
     assert refused == [False, False, True]
 
 
-def test_a_model_from_scratch_is_planned_with_the_tokenizer_of_its_run(tmp_path: Path) -> None:
+def test_a_model_from_scratch_is_planned_with_the_tokenizer_of_its_run(tmp_path):
     write_demo_store(tmp_path / "store", 600, 0)
     tiny = load_preset("tiny_cpu", only=["sft"])
     config = msgspec.structs.replace(tiny, model=msgspec.structs.replace(tiny.model, max_tokens=800))
@@ -184,9 +184,7 @@ def test_a_model_from_scratch_is_planned_with_the_tokenizer_of_its_run(tmp_path:
     assert [cell.value for cell in table.rows[0][6:10] if isinstance(cell, Estimate)] == [0, 1, 0, 0]
 
 
-def test_a_model_that_the_hub_does_not_give_is_planned_by_its_shape(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_the_hub_does_not_give_is_planned_by_its_shape(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     preset = load_preset("shop_r1_3b", only=["sft"])
     store = long_store(tmp_path / "store", 8, median=1000)
@@ -212,7 +210,7 @@ def test_a_model_that_the_hub_does_not_give_is_planned_by_its_shape(
 @pytest.mark.parametrize(
     ("model", "tokens", "figure"), [("3B", 32_768, "qwen3b.32k.tf32"), ("3B", 8192, "qwen3b.8k.all_kept")]
 )
-def test_hours_of_passes_are_those_that_a_gpu_took(model: str, tokens: int, figure: str) -> None:
+def test_hours_of_passes_are_those_that_a_gpu_took(model, tokens, figure):
     (measured,) = recorded("training_pass_gpu", f"training_gpu.{figure}.seconds")
     batch = [(trunk, trunk.replies) for trunk in sessions(tokens, 1)]
     work = Work(1, [batch], branch_tokens=8 * 40)
@@ -221,7 +219,7 @@ def test_hours_of_passes_are_those_that_a_gpu_took(model: str, tokens: int, figu
 
 
 @pytest.mark.parametrize(("model", "shape"), [("0.5B", "qwen0.5b"), ("3B", "qwen3b")])
-def test_hours_of_sampling_are_those_that_a_gpu_took(model: str, shape: str) -> None:
+def test_hours_of_sampling_are_those_that_a_gpu_took(model, shape):
     (tokens_per_s,) = recorded("rollouts_gpu", f"rollouts_gpu.{shape}.prompts.tf32.generate")
     reply = ReplySpan(1, 8192, 8192 + REPLY, TYPES[0])
     batch = [(SessionTokens(str(index), [0] * (8192 + REPLY), [reply]), [reply]) for index in range(64)]
@@ -239,12 +237,12 @@ def recorded(record: str, name: str) -> list[float]:
     return [figure["value"] for figure in figures if figure["name"] == name]
 
 
-def test_the_docs_have_command_lines_for_one_gpu_and_for_several() -> None:
+def test_the_docs_have_command_lines_for_one_gpu_and_for_several():
     assert {"torchrun", "shop-r1"} <= {words[0] for words in documented()}
 
 
 @pytest.mark.parametrize("words", [*documented()], ids=" ".join)
-def test_a_documented_command_line_fits(words: tuple[str, ...]) -> None:
+def test_a_documented_command_line_fits(words):
     gpus = next((words[words.index(flag) + 1] for flag in LAUNCHES if flag in words), 1)
     own = words[words.index("--preset") :]
     if "--dry-run" in own:
@@ -257,7 +255,7 @@ def test_a_documented_command_line_fits(words: tuple[str, ...]) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("preset", GPU_PRESETS)
-def test_every_preset_for_gpus_fits_one_gpu_or_eight(preset: str) -> None:
+def test_every_preset_for_gpus_fits_one_gpu_or_eight(preset):
     machines = [get_machine(MachineOptions(gpus=gpus, gpu_gib=80)) for gpus in (1, 8)]
     shorter = [
         flag

@@ -1,7 +1,6 @@
 """The line that names the sessions of an evaluation, and what a table warns of."""
 
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 import pytest
@@ -30,7 +29,7 @@ def store_of(path: Path, *, dated: bool) -> SessionStore:
     return store_at(path, sessions)
 
 
-def test_the_sample_names_its_size_and_days(tmp_path: Path) -> None:
+def test_the_sample_names_its_size_and_days(tmp_path):
     store = store_of(tmp_path / "dated", dated=True)
     whole = describe_sample(store, EvaluationConfig(split="all"))
     assert (whole.sessions, whole.drawn_from, whole.days) == (30, None, ("2008-06-01", "2008-06-30"))
@@ -46,7 +45,7 @@ def test_the_sample_names_its_size_and_days(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("longest", "warnings"), [(0.05, 0), (0.051, 1)])
-def test_a_table_warns_of_a_session_with_much_of_the_steps(longest: float, warnings: int) -> None:
+def test_a_table_warns_of_a_session_with_much_of_the_steps(longest, warnings):
     row = summarise(answer(random_sessions(60, 1, users=12), copy_the_log), label="right")
     sample = Sample(sessions=60, longest=longest)
     assert len(results_table([row], sample=sample).notes) - len(results_table([row]).notes) == warnings
@@ -54,9 +53,7 @@ def test_a_table_warns_of_a_session_with_much_of_the_steps(longest: float, warni
 
 @pytest.mark.parametrize("by", ["session", "step", None])
 @pytest.mark.parametrize("shown", [True, False])
-def test_a_table_says_where_agents_are_shown_rationales_that_may_know_later_actions(
-    by: Literal["session", "step"] | None, shown: bool, tmp_path: Path
-) -> None:
+def test_a_table_says_where_agents_are_shown_rationales_that_may_know_later_actions(by, shown, tmp_path):
     with StoreWriter(tmp_path / "store", source="test", splits=SplitPlan(test=1, validation=0)) as writer:
         for session in random_sessions(30, 1):
             first, *steps = session.steps
@@ -71,7 +68,7 @@ def test_a_table_says_where_agents_are_shown_rationales_that_may_know_later_acti
     assert not any(verify(tmp_path / "board", SessionStore.open(tmp_path / "store")).values())
 
 
-def test_the_share_of_inferred_actions_is_a_column_where_there_are_some(tmp_path: Path) -> None:
+def test_the_share_of_inferred_actions_is_a_column_where_there_are_some(tmp_path):
     sessions = []
     for number, session in enumerate(random_sessions(30, 1)):
         first, second, *others = session.steps
@@ -88,7 +85,7 @@ def test_the_share_of_inferred_actions_is_a_column_where_there_are_some(tmp_path
     assert cells[-1] == "40.0" and len(results_table([row]).columns) == len(cells) - 1
 
 
-def test_a_table_names_the_rows_whose_macro_f1_has_no_interval() -> None:
+def test_a_table_names_the_rows_whose_macro_f1_has_no_interval():
     sessions = random_sessions(200, 1, users=12)
     often = answer(sessions, lambda s, i: s.steps[i].action if i % 4 else "?")
     never = answer(sessions, lambda s, i: "?" if s.steps[i].action == Terminate() or i % 4 == 0 else s.steps[i].action)
@@ -96,7 +93,7 @@ def test_a_table_names_the_rows_whose_macro_f1_has_no_interval() -> None:
     assert "never" in note and "often" not in note
 
 
-def test_a_table_says_which_kinds_of_steps_are_scored(tmp_path: Path) -> None:
+def test_a_table_says_which_kinds_of_steps_are_scored(tmp_path):
     view, add = (Click(name=name) for name in ("results.mug.view_product", "product.add_to_cart"))
     steps = [Step(page="<html></html>", action=action, is_inferred=action == view) for action in (view, view, add)]
     session = Session(session_id="s", user_id="u", steps=tuple(steps), source="test")
