@@ -18,6 +18,7 @@ def test_tiles_fit_and_are_those_of_before_where_these_fit(width):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("width", [64, 128])
 @pytest.mark.parametrize("capability", SHARED)
 def test_ptxas_reserves_what_fits(capability, width):
