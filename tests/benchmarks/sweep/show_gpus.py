@@ -6,4 +6,5 @@ import time
 from pathlib import Path
 
 time.sleep(0.2)  # so that two runs overlap
-Path(sys.argv[1]).write_text(os.environ.get("CUDA_VISIBLE_DEVICES", "all"))
+if __name__ == "__main__":  # pytest imports every module for its doctests
+    Path(sys.argv[1]).write_text(os.environ.get("CUDA_VISIBLE_DEVICES", "all"))
