@@ -16,7 +16,7 @@ Length: page_budget.py says what is dropped when the context is too long.
 
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol, TypedDict
 
 from replay_sessions.foundation.errors import BadConfig, check_choice
@@ -211,17 +211,17 @@ class ObservedSession:
         """Computes the page and the past steps within the budget, and keeps them for the next call."""
         page, past = self._pages[step_index], self._past[:step_index]
         if self._budget is not None:
-            page, past = self._fit(page, past, self._budget)
+            page, past = _fit(page, past, self._budget - len(self._persona) - len(self._goal))
         seen = self._seen[step_index] = page, past
         return seen
 
-    def _fit(self, page: str, past: list[PastStep], budget: int) -> tuple[str, list[PastStep]]:
-        fixed = len(self._persona) + len(self._goal)
-        fixed += sum(len(step["rationale"]) + len(step["action"]) for step in past)
-        last_action = past[-1]["action"] if past else None
-        page = shorten_page(page, max(0, budget - fixed), last_action)
-        first = first_page_kept([len(step["page"]) for step in past], budget - fixed - len(page))
-        return page, [{**step, "page": step["page"] if i >= first else ""} for i, step in enumerate(past)]
+
+def _fit(page: str, past: Sequence[PastStep], budget: int) -> tuple[str, list[PastStep]]:
+    """Returns the page, and the past steps with those of their pages, that take at most `budget` characters."""
+    budget -= sum(len(step["rationale"]) + len(step["action"]) for step in past)
+    page = shorten_page(page, max(0, budget), past[-1]["action"] if past else None)
+    first = first_page_kept([len(step["page"]) for step in past], budget - len(page))
+    return page, [{**step, "page": step["page"] if i >= first else ""} for i, step in enumerate(past)]
 
 
 def observe(session: Session, step_index: int, context: ContextConfig = _DEFAULT_CONTEXT) -> Observation:
@@ -232,7 +232,8 @@ def observe(session: Session, step_index: int, context: ContextConfig = _DEFAULT
 def adapt(observation: Observation, context: ContextConfig) -> Observation:
     """Returns the observation as a policy of a context was trained with, as far as it holds what that context shows.
 
-    The persona, the goal and past rationales are left out if the context hides them; marks are added or removed.
+    The persona, the goal, past rationales and past pages are left out if the context hides them; marks are added or
+    removed; a budget is kept.
     """
     visible: Observation = {**observation}
     if context.persona == "none":
@@ -247,6 +248,12 @@ def adapt(observation: Observation, context: ContextConfig) -> Observation:
         actions = [past["action"] for past in history]
         *earlier, visible["page"] = mark_pages(pages, actions) if context.marks else map(remove_marks, pages)
         visible["history"] = tuple({**past, "page": page} for past, page in zip(history, earlier, strict=True))
+    if context.scope == "latest_step":
+        visible["history"] = tuple({**past, "page": ""} for past in visible["history"])
+    if context.budget is not None:
+        budget = context.budget - len(visible["persona"]) - len(visible["goal"])
+        visible["page"], past = _fit(visible["page"], visible["history"], budget)
+        visible["history"] = tuple(past)
     return visible
 
 

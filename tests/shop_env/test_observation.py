@@ -1,13 +1,15 @@
 """Observations show the pages so far and never the logged action of the step itself."""
 
 import json
+from typing import get_args
 
 import msgspec
 import pytest
 
+from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import reply_action
-from shop_env.observation import ContextConfig, drop_former_keys, observe, observe_session
+from shop_env.observation import ContextConfig, Scope, adapt, drop_former_keys, observe, observe_session
 from tests.scored_steps import GOAL_SHOWN
 
 
@@ -35,6 +37,16 @@ def test_latest_step_shows_actions_but_no_past_pages(kettle_session):
     assert [past["page"] for past in history] == ["", ""]
     assert history[0]["rationale"] == "I need a kettle."
     assert "red kettle" in history[0]["action"]
+
+
+@pytest.mark.parametrize("marks", [False, True])
+@pytest.mark.parametrize("budget", [None, 400, 3000])
+@pytest.mark.parametrize("scope", get_args(Scope))
+def test_an_observation_that_shows_all_is_adapted_to_that_of_any_context(scope, budget, marks):
+    context = ContextConfig(scope=scope, budget=budget, marks=marks, persona="none", rationales=marks)
+    for session in generate_sessions(4, seed=2):
+        whole = observe_session(session, GOAL_SHOWN)
+        assert [adapt(observation, context) for observation in whole] == observe_session(session, context)
 
 
 def test_rationales_and_persona_can_be_left_out(kettle_session):
