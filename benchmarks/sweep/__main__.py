@@ -2,7 +2,8 @@
 
   shop-r1 sweep mine.toml --out runs/mine
   shop-r1 sweep shop_r1_table2 --out runs/paper --dry-run
-  shop-r1 sweep shop_r1_table2 --preset shop_r1_3b --store stores/mine --out runs/paper --gpus-per-run 8
+  shop-r1 sweep shop_r1_table2 --preset shop_r1_3b --gpus-per-run 8 \\
+    --store stores/mine --out runs/paper
   shop-r1 sweep shop_r1_table2 --out runs/paper -- --evaluation.sessions 200
   shop-r1 sweep customer_r1_table4 --preset smollm2_cpu --seeds 0 \\
     --store stores/mine --out runs/customer

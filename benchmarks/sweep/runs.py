@@ -52,7 +52,7 @@ class SweepOptions(Record):
         processes: Number of runs at the same time.
         gpus_per_run: The number of GPUs of each run, which runs at the same time do not share; a training has a process
             for each. None divides the GPUs evenly among the runs, with one process each.
-        launch: The launcher of each training, such as "torchrun --nproc-per-node 8".
+        launch: The launcher of each training with its flags in quotes, such as torchrun and its number of processes.
         dry_run: Print which runs are finished and which are missing, and what these cost, without running any.
         machine: The machine that the dry run plans for; its `gpus` are those of a run.
         flags: Further flags of every run's command, after `--`.

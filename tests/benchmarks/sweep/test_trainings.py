@@ -97,7 +97,7 @@ def test_finished_phases_and_rows_are_not_run_again(figure_2, store_path, capsys
     capsys.readouterr()
     assert main(words("shop_r1_table2", store_path, figure_2, "--dry-run")) == 0
     told = capsys.readouterr().out.splitlines()
-    states = {line.split()[0]: line.split()[1] for line in told if line.startswith("  ")}
+    states = dict(parts[:2] for line in told if line.startswith("  ") and len(parts := line.split()) > 1)
     assert states["sft"] == states["shop_r1"] == "finished"
     assert states["sft_rl_binary"] == "missing"
     assert "rl_binary" not in states  # random weights
