@@ -87,7 +87,8 @@ class EventsImporter(Importer):
         check_delimiter(files, self._mapping.delimiter)
         reader = EventReader(self._mapping)
         people = People(self._read_table(files, reader))
-        reader.rejected[NO_VISIT] += people.lost
+        if people.lost:
+            reader.rejected[NO_VISIT] += people.lost
         self._table, self._users = people.table, people.report
         self.size = len(self._table)
         self._currency = self._mapping.currency

@@ -160,15 +160,16 @@ def test_a_purchase_reported_twice_counts_once(tmp_path):
 
 
 def test_events_without_a_visit_at_their_time_are_rejected_and_counted(tmp_path):
-    events = [*buyer(0), server_purchase(31 * MINUTE, user_pseudo_id="b0"), server_purchase(7 * MINUTE)]
-    (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in events))
-    importer = EventsImporter(tmp_path / "log.jsonl", EventsOptions(mapping="ga4_ecommerce"))
-    run_import(importer, tmp_path / "store")
-    assert SessionStore.open(tmp_path / "store").session_ids() == ["b0.0"]
-    assert "purchase: 0 of 2 became actions (0.0%)" in importer.report
-    assert (
-        "rejected: 1 because it has no session, and its user has no visit at its time (1 purchase)" in importer.report
-    )
+    for rejected, purchases in enumerate(([], [server_purchase(31 * MINUTE, user_pseudo_id="b0")])):
+        events = [*buyer(0), *purchases, server_purchase(7 * MINUTE)]
+        (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in events))
+        importer = EventsImporter(tmp_path / "log.jsonl", EventsOptions(mapping="ga4_ecommerce"))
+        run_import(importer, tmp_path / "store", overwrite=True)
+        assert SessionStore.open(tmp_path / "store").session_ids() == ["b0.0"]
+        assert f"purchase: 0 of {1 + rejected} became actions (0.0%)" in importer.report
+        reason = "it has no session, and its user has no visit at its time"
+        told = [line for line in importer.report if line.endswith(f"because {reason} (1 purchase)")]
+        assert len(told) == rejected and not any("rejected: 0" in line for line in importer.report)
 
 
 def test_a_visitor_of_segment_is_the_customer_only_while_logged_in(tmp_path):
