@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 .PHONY: gpu gpu-tests gpu-speed gpu-lm help setup train train-lm report docs test test-long test-slow test-browser test-gpu test-vllm test-verl test-trl test-serving test-oldest test-floors check format golden leaderboard bench clean
 
 help:
-	@echo "make train        train on the demo shop and print the table on held-out users (5 to 6 minutes, two quiet cores)"
+	@echo "make train        train on the demo shop and print the table on held-out users (9 minutes, two quiet cores)"
 	@echo "make train-lm     train SmolLM2-135M, a pretrained language model, on STORE (an hour or two, two cores)"
 	@echo "make report       a finished run or leaderboard as one HTML page with all its sessions (RUN=FOLDER, or the newest)"
 	@echo "make docs         the site, in site/, without warnings"
