@@ -242,14 +242,14 @@ def adapt(observation: Observation, context: ContextConfig) -> Observation:
         visible["goal"] = ""
     if not context.rationales:
         visible["history"] = tuple({**past, "rationale": ""} for past in visible["history"])
+    if context.scope == "latest_step":  # before pages are marked, which none of these needs
+        visible["history"] = tuple({**past, "page": ""} for past in visible["history"])
     history = visible["history"]
     pages = [*(past["page"] for past in history), visible["page"]]
     if context.marks != any(map(has_marks, pages)):
         actions = [past["action"] for past in history]
         *earlier, visible["page"] = mark_pages(pages, actions) if context.marks else map(remove_marks, pages)
         visible["history"] = tuple({**past, "page": page} for past, page in zip(history, earlier, strict=True))
-    if context.scope == "latest_step":
-        visible["history"] = tuple({**past, "page": ""} for past in visible["history"])
     if context.budget is not None:
         budget = context.budget - len(visible["persona"]) - len(visible["goal"])
         visible["page"], past = _fit(visible["page"], visible["history"], budget)
