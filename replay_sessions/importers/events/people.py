@@ -1,4 +1,4 @@
-"""Finds whose each session of a log is, and the visits of events without the id of a session.
+"""Finds the user of each session of a log, and the visits of events without the id of a session.
 
 A person who logs in on several browsers is one user, whose id is the customer's. Browsers are joined by a customer
 alone, never by each other, so that a browser that many people share joins nobody:

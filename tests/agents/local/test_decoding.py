@@ -193,7 +193,7 @@ def test_a_reply_and_its_probabilities_come_from_one_pass(shopper, observation, 
         assert held[reply.action] == max(held.values())
 
 
-def test_where_nothing_is_drawn_probabilities_are_those_of_as_many_empty_rationales(wordless, closed):
+def test_no_drawn_rationale_gives_the_probabilities_of_empty_ones(wordless, closed):
     shares, smoothed = (
         agent(wordless, decode="most_probable_action", rationales=rationales).probabilities([closed], seeds=[0])[0]
         for rationales in (0, 3)

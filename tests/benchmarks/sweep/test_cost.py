@@ -1,4 +1,4 @@
-"""What the missing trainings of a sweep cost, and which GPUs runs at the same time have."""
+"""The cost of a sweep's missing trainings, and the GPUs of runs at the same time."""
 
 from pathlib import Path
 

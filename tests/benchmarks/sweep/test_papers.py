@@ -213,7 +213,7 @@ def test_a_table_that_does_not_exist_is_told_with_the_near_one():
         load_sweep("customer_r1_table9")
 
 
-def test_where_the_log_has_kinds_of_click_their_agreement_is_said():
+def test_agreement_with_logged_kinds_of_click_is_noted():
     names = {"search_button": "search", "reviews.next": "review", "nav_bar.cart": "filter"}
     steps = [Step(page="", action=Click(name=name, click_type=kind)) for name, kind in names.items()]
     own, without = (

@@ -60,7 +60,7 @@ def count_purchases(sessions: list[Session]) -> int:
 
 
 @pytest.mark.long
-def test_where_dearer_goods_are_better_the_cheapest_first_sells_less():
+def test_cheapest_first_sells_less_if_dearer_goods_are_better():
     def sell(utility: UtilityName, **change: Any) -> int:
         return count_purchases(list(generate_sessions(240, 5, "compact", ShopVariant(**change), utility)))
 

@@ -170,7 +170,7 @@ ON_THE_WAY += ["utils/tracking.py", "trainer/config/rollout/rollout.yaml"]  # th
 
 
 def is_read(option: str, sources: str) -> bool:
-    """Whether verl reads the last word of an option: as an attribute that is not assigned to, or by its name."""
+    """Returns whether verl reads the last word of an option: as an attribute that is not assigned, or by its name."""
     name = option.rpartition(".")[2]
     return bool(re.search(rf"""\.{name}\b(?!\s*=[^=])(?!\()|get\(\s*["']{name}["']|\[["']{name}["']\]""", sources))
 

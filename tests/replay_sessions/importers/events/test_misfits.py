@@ -1,4 +1,4 @@
-"""What an import says of a log that its mapping does not fit, of refused consent, and of what is scored."""
+"""The messages of an import about a mapping that does not fit, refused consent, and the kinds of scored actions."""
 
 import pytest
 

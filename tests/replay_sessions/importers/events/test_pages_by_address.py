@@ -90,7 +90,7 @@ def test_a_list_of_a_background_tab_does_not_leave_the_page(tmp_path):
 
 
 @pytest.mark.parametrize("word", ["view_promotion", "view_item_list"])
-def test_what_loads_later_changes_no_list_of_the_page(tmp_path, word):
+def test_later_promotions_and_lists_change_no_list_of_the_page(tmp_path, word):
     items = [{"promotion_name": "Sale", "item_id": "x9"}]
     visit = [
         ga4("page_view", "/list", 0),

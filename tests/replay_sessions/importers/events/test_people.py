@@ -1,4 +1,4 @@
-"""Whose the sessions of an event log are, and where events without a session belong."""
+"""The users of the sessions of an event log, and where events without a session belong."""
 
 import json
 from typing import Any

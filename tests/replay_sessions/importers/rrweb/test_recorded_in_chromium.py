@@ -63,7 +63,7 @@ def test_as_rrweb_records_when_nothing_is_said(tmp_path):
     assert actions(visit("plain", tmp_path)) == MADE
 
 
-def test_where_rrweb_tells_what_a_user_triggered_choices_by_script_are_none(tmp_path):
+def test_choices_by_script_are_no_actions_if_rrweb_marks_user_events(tmp_path):
     assert actions(visit("user", tmp_path)) == [action for action in MADE if action != Click(name="size.three_litres")]
 
 
