@@ -307,7 +307,6 @@ def restricted_log_probs(
         temperature: Divides the logits.
     """
     # Of the states, so that a pack without choices has a backward pass too, which other processes may wait for.
-    # Of the states, so that a pack without choices has a backward pass too, which other processes may wait for.
     log_probs = 0 * hidden[:, 0].to(at_least_float32(hidden.dtype))
     if len(choices.free):
         free = hidden.index_select(0, choices.free), output_weight

@@ -1,8 +1,8 @@
 """Formats the results of the A/B lab as tables and sentences."""
 
+import statistics
 from collections.abc import Iterator, Mapping
-
-import numpy as np
+from contextlib import suppress
 
 from benchmarks.ab.config import PLACEBOS
 from benchmarks.ab.effects import MEASURES, Effect, Prediction
@@ -77,10 +77,9 @@ def _correlations(row: LabRow, results: LabResults) -> str:
 
 def correlation(pairs: Mapping[str, tuple[float, float]]) -> float | None:
     """Returns Pearson's correlation of pairs of values; None with fewer than three, or if all of a side are equal."""
-    predicted, true = np.array([*pairs.values()]).reshape(-1, 2).T
-    if len(true) < 3 or not predicted.std() or not true.std():
-        return None
-    return float(np.corrcoef(predicted, true)[0, 1])
+    with suppress(statistics.StatisticsError):
+        return statistics.correlation(*zip(*pairs.values(), strict=True)) if len(pairs) > 2 else None
+    return None
 
 
 def _alarms(row: LabRow) -> Iterator[str]:

@@ -191,7 +191,8 @@ def _title(evidence: Evidence, best: ResultRow, exact: Estimate, rivals: Sequenc
     baselines = evidence.baselines - evidence.references
     is_baseline = best.label in baselines
     role = "The baseline " if is_baseline and any(label not in evidence.baselines for label in evidence.labels) else ""
-    second = next((row for row in evidence.rows if row.ranked and row.label in baselines and not is_baseline), None)
+    ranked = (row for row in evidence.rows if row.ranked and row.label in baselines)
+    second = None if is_baseline else next(ranked, None)
     figure = second and second.figures.get(EXACT)
     beside = (
         f"; the best baseline, {second.label}: {format_cell(figure.value, 'percent')}%" if second and figure else ""

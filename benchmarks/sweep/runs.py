@@ -130,8 +130,9 @@ class PlannedRun:
     def describe(self) -> Iterator[str]:
         """Yields the state of the run, then that of each phase of a training."""
         yield f"{self.folder}: {'finished' if self.is_finished else 'to be run'}, store {self.store}"
+        missing = self.missing_phases
         for phase in self.config.phases if self.config else ():
-            yield f"  {phase:<26} {'missing' if phase in self.missing_phases else 'finished'}"
+            yield f"  {phase:<26} {'missing' if phase in missing else 'finished'}"
 
 
 def without_untaught_rows(sweep: Sweep, options: SweepOptions) -> Sweep:
