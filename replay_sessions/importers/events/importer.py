@@ -59,7 +59,8 @@ class EventsOptions(Record):
 
     Attributes:
         mapping: The mapping of the log's fields: a name listed above, or a FILE.toml of your own.
-        idle_minutes: A longer pause begins another session. If None, as the mapping says.
+        idle_minutes: A longer pause begins another session; events without a session are joined to one across no longer
+            pause. If None, as the mapping says.
     """
 
     mapping: str
@@ -86,7 +87,7 @@ class EventsImporter(Importer):
         files = find_files(source, RECORD_ENDINGS, self.warnings)
         check_delimiter(files, self._mapping.delimiter)
         reader = EventReader(self._mapping)
-        people = People(self._read_table(files, reader))
+        people = People(self._read_table(files, reader), self._idle_minutes)
         if people.lost:
             reader.rejected[NO_VISIT] += people.lost
         self._table, self._users = people.table, people.report

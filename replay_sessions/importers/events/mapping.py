@@ -131,7 +131,8 @@ class EventMapping(records.Config):
         source: The source of the sessions (Session.source).
         delimiter: The delimiter of CSV files.
         min_events: Minimum number of events of a session; shorter ones are rejected.
-        idle_minutes: A longer pause begins another session. If None, no pause does.
+        idle_minutes: A longer pause begins another session, and parts an event without a session from a visit. If None,
+            no pause begins a session, and one of 30 minutes parts such an event.
         menu_links: Number of the most frequent pages that the menu of every page links to.
         min_clicks: Minimum number of clicks on a product for a page to offer it, if the log shows no list there.
         currency: The currency of prices if neither event, session nor the rest of the log names one: a symbol or a

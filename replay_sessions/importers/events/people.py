@@ -7,9 +7,10 @@ alone, never by each other, so that a browser that many people share joins nobod
     another session of a browser of one customer      is that customer's
     another session of a browser of several, or none  is the browser's
 
-Ids that shops log for whoever is not logged in ("0", "guest") are nobody's, and so is an id of very many browsers. An
-event without a session, or with the user's id for it, belongs to the visit of its browser at its time, or to that of
-its customer if it names no page, such as a purchase that a server sent.
+Ids that shops log for whoever is not logged in ("0", "guest") are nobody's, and so is an id of very many browsers: more
+than 3 of up to 12, a quarter of up to 40, 10 of up to 200, 5% of more. An event without a session, or with the user's
+id for it, belongs to the visit of its browser at its time, or to that of its customer if it names no page, such as a
+purchase that a server sent.
 """
 
 import hashlib
@@ -26,8 +27,7 @@ from replay_sessions.importers.sources.row_tables import Row, RowTable
 
 BROWSERS = "browsers"  # the column of the browsers that only the row's customer has, if there are several, in JSON
 NO_VISIT = "it has no session, and its user has no visit at its time"
-_IDLE_S = 60 * 30.0  # a longer pause ends a visit
-_MOST_BROWSERS, _MOST_SHARE = 10, 0.05  # of a customer, beyond both an id is nobody's
+IDLE_MINUTES = 30.0
 _WORDS = "anon anonymous default false guest logged_out n/a na nan nobody none null test true undefined unknown visitor"
 _NOBODY = frozenset({"", "-1", *_WORDS.split()})
 _HASHED = frozenset(
@@ -52,6 +52,7 @@ class People:
 
     Args:
         table: The log's rows, each with the ids of its session, browser (`user_id`) and customer, which may be missing.
+        idle_minutes: The longest pause between an event without a session and its visit. If None, IDLE_MINUTES.
 
     Attributes:
         table: The rows that have a session, with the customer of each row where there is one.
@@ -59,7 +60,8 @@ class People:
         report: Lines about the users.
     """
 
-    def __init__(self, table: RowTable) -> None:
+    def __init__(self, table: RowTable, idle_minutes: float | None) -> None:
+        self._idle_s = 60 * (idle_minutes or IDLE_MINUTES)
         self._browsers, customers = list(table.values("user_id")), list(table.values("customer_id"))
         self._sessions = list(table.values("session_id"))
         visitors = [name if session else None for name, session in zip(self._browsers, self._sessions, strict=True)]
@@ -109,13 +111,21 @@ class People:
         for time, row in sorted((seconds(times[row]) or 0, row) for row in rows):
             keys = list(self._ids(row).items())
             has_page = any(event.path for event in decode_events(events[row] or ""))
-            visits = [_visit_at(timelines[key], time) for key in keys[: 1 if has_page else None]]
+            visits = [self._visit_at(timelines[key], time) for key in keys[: 1 if has_page else None]]
             session = next(filter(None, visits), self._sessions[row])
             self._joined += session != self._sessions[row]
             self._sessions[row] = session
             if session:
                 for key in keys:
                     insort(timelines[key], (time, session))
+
+    def _visit_at(self, timeline: _Timeline, time: float) -> str | None:
+        """Returns the session of the last event up to a time, or else of the next one, if it is near enough."""
+        after = bisect(timeline, (time, "\U0010ffff"))
+        for index in (after - 1, after):
+            if 0 <= index < len(timeline) and abs(timeline[index][0] - time) <= self._idle_s:
+                return timeline[index][1]
+        return None
 
     def _describe(self, customers: int, browsers: int) -> Iterator[str]:
         """Yields the lines of the report about customers with several browsers, and about these browsers."""
@@ -143,14 +153,6 @@ def _find_nobody(browsers: Sequence[str | None], customers: Sequence[str | None]
     """Returns the ids of customers that very many browsers have."""
     pairs = {(browser, customer) for browser, customer in zip(browsers, customers, strict=True) if browser and customer}
     counts = Counter(customer for _, customer in pairs)
-    most = max(_MOST_BROWSERS, _MOST_SHARE * len(set(browsers)) if counts else 0)
+    total = len(set(browsers) - {None})
+    most = max(3, min(10, total / 4), total / 20)
     return {customer for customer, count in counts.items() if count > most and is_person(customer)}
-
-
-def _visit_at(timeline: _Timeline, time: float) -> str | None:
-    """Returns the session of the last event up to a time, or else of the next one, within _IDLE_S."""
-    after = bisect(timeline, (time, "\U0010ffff"))
-    for index in (after - 1, after):
-        if 0 <= index < len(timeline) and abs(timeline[index][0] - time) <= _IDLE_S:
-            return timeline[index][1]
-    return None

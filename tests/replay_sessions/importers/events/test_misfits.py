@@ -43,6 +43,19 @@ def test_a_visitor_who_refused_consent_is_rejected_for_that(tmp_path):
     assert "does not fit" not in str(failed.value)
 
 
+@pytest.mark.parametrize(
+    ("mapping", "record"),
+    [
+        ("segment", {"type": "page", "context": {"consent": {"categoryPreferences": {"Analytics": False}}}}),
+        ("shopify_pixel", {"name": "page_viewed", "customerPrivacy": {"analyticsProcessingAllowed": False}}),
+        ("shopify_pixel", {"name": "page_viewed", "init": {"customerPrivacy": {"analyticsProcessingAllowed": False}}}),
+    ],
+)
+def test_consent_is_read_where_segment_and_shopify_have_it(tmp_path, mapping, record):
+    with pytest.raises(ImportFailed, match="refused consent"):
+        imported(tmp_path, [record | {"timestamp": "2024-05-01T10:00:00Z"}], mapping)
+
+
 def test_an_import_says_what_is_scored_by_kind(tmp_path):
     rows = [{"what": "list", "where": "/l"}, {"what": "look", "sku": "a", "where": "/a"}]
     rows += [{"what": "add", "sku": "a", "where": "/a"}, {"what": "buy", "where": "/cart"}]

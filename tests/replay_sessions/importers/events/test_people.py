@@ -62,6 +62,16 @@ def test_an_id_that_stands_for_nobody_joins_nobody(tmp_path, nobody):
     assert imported(tmp_path, events).manifest.users == 12
 
 
+@pytest.mark.parametrize(("of_customer", "browsers", "users"), [(3, 12, 10), (4, 12, 12), (10, 40, 31), (11, 40, 40)])
+def test_an_id_on_more_than_a_quarter_of_the_browsers_joins_nobody(tmp_path, of_customer, browsers, users):
+    events = [
+        event
+        for number in range(browsers)
+        for event in visit(f"b{number}", number, "web-user" if number < of_customer else None)
+    ]
+    assert imported(tmp_path, events).manifest.users == users
+
+
 def test_the_number_of_joined_browsers_is_printed(tmp_path, capsys):
     events = [event for number in range(13) for event in visit(f"b{number}", number, "pos-7" if number > 1 else "c")]
     (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in [*events, *visit("b0", 50, "d")]))
@@ -170,6 +180,15 @@ def test_events_without_a_visit_at_their_time_are_rejected_and_counted(tmp_path)
         reason = "it has no session, and its user has no visit at its time"
         told = [line for line in importer.report if line.endswith(f"because {reason} (1 purchase)")]
         assert len(told) == rejected and not any("rejected: 0" in line for line in importer.report)
+
+
+@pytest.mark.parametrize(("idle_minutes", "rejected"), [(None, 1), (20, 1), (40, 0)])
+def test_the_pause_that_ends_a_visit_also_parts_an_event_without_a_session_from_it(tmp_path, idle_minutes, rejected):
+    events = [*buyer(0), server_purchase(35 * MINUTE, user_pseudo_id="b0")]
+    (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in events))
+    options = EventsOptions(mapping="ga4_ecommerce", idle_minutes=idle_minutes)
+    run_import(EventsImporter(tmp_path / "log.jsonl", options), tmp_path / "store")
+    assert SessionStore.open(tmp_path / "store").manifest.rejected == rejected
 
 
 def test_a_visitor_of_segment_is_the_customer_only_while_logged_in(tmp_path):
