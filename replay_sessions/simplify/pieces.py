@@ -8,6 +8,7 @@ shows it: between words that the source separates, and at the edges of elements 
 import bisect
 import re
 from collections.abc import Mapping
+from html import unescape
 
 from replay_sessions.simplify.apart import without_remarks
 from replay_sessions.simplify.names import quoted, tidy
@@ -16,6 +17,7 @@ from replay_sessions.simplify.tags import BLOCK, TAGS
 _STARTS = {tag: f"\n<{tag}>" for tag, _ in TAGS.values()}
 _ENDS = {tag: f"</{tag}>" for tag, _ in TAGS.values()}
 _VOID = frozenset({"area", "input"})
+_IMAGE = re.compile('<img alt="(.*)">')
 _MAX_TEXT = 1_000  # maximum length of a label, enough for any name
 _MAX_PIECES = 500
 # Texts in an own element within a target or a heading that change while the target stays.
@@ -186,6 +188,11 @@ class PieceWriter:
             words = "".join([text[:_MAX_TEXT] if text and "<" not in text else " " for text in texts])
             words = " ".join(words.split())[:_MAX_TEXT]
         return _unescaped(words)
+
+    def image_since(self, piece: int) -> str:
+        """Returns the alternative text of the first image written from a piece on; "" if there is none."""
+        images = map(_IMAGE.fullmatch, self.pieces[piece : piece + _MAX_PIECES])
+        return next((unescape(image[1]) for image in images if image), "")
 
 
 def _unescaped(words: str) -> str:

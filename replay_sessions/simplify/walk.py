@@ -124,6 +124,7 @@ class Walk(ElementWriter):
         if (may_hide or rule.drop) and self._is_left_out(node, attributes, rule):
             return False, None
         if kind == IMAGE:
+            self._keep_label(node, attributes)
             self._image(tidy(attributes.get("alt")), rule)
             return False, None
         return True, self._begin(node, tag, kind, attributes, rule, is_notable)
@@ -191,6 +192,9 @@ class Walk(ElementWriter):
         return True
 
     def _keep_label(self, node: LexborNode, attributes: Attributes) -> None:
-        """Records the text of an element that is left out if it labels others."""
+        """Records the text of an image or of an element that is left out, or else its first image's, if it labels others."""
         if self.labels.ids and (identifier := attributes.get("id")) in self.labels.ids:
-            self.labels.texts[identifier or ""] = tidy(node.text(separator=" "))
+            own = (attributes.get("aria-label"), attributes.get("alt"))
+            images = (image.attributes.get("alt") for image in node.css("img"))
+            words = next(filter(None, map(tidy, (node.text(separator=" "), *own, *images))), "")
+            self.labels.texts[identifier or ""] = f"[{self.private}]" if words and self.private else words
