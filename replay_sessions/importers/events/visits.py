@@ -148,14 +148,15 @@ class Visit:
     def _search(self, page_view: PageView, after: Screen) -> bool:
         """Adds the search that led to a page, and returns whether it did.
 
-        A page of results, or with a query, follows a search, unless it was shown before with the same query and the log
-        does not call it a search. No search is added if another action led to the page, or if the page before had the
-        same query.
+        A page of results, or with a query, follows a search. If it was shown before with the same query, the shopper may
+        have gone back to it: then the search is inferred if the log calls it one, and else none is added. Nor is one if
+        another action led to the page, or if the page before had the same query.
         """
         before, seen = self._screen, self._seen.get(after.path)
         is_logged = any(event.word in self._shop.search_words for event in page_view.views)
         is_page = "search" in page_view.kinds or after.query is not None
-        if not is_page or (seen and seen.query == after.query and not is_logged):
+        is_again = seen is not None and seen.query == after.query
+        if not is_page or (is_again and not is_logged):
             return False
         self.actions["search", self._leading is None] += 1
         is_same = after.query == before.query and (after.query is not None or after.path == before.path)
@@ -164,7 +165,8 @@ class Visit:
         if after.query is None:
             self._click(page_view.views[0], Target(SEARCH_BUTTON, "search"))
         else:
-            self._add(page_view.views[0], "type_and_submit", SEARCH_INPUT, text=after.query)
+            columns = {"text": after.query, "is_inferred": is_again}
+            self._add(page_view.views[0], "type_and_submit", SEARCH_INPUT, **columns)
         return True
 
     def _navigate(self, event: Event, after: Screen) -> None:

@@ -320,6 +320,19 @@ def test_searches_are_kept_with_and_without_words(tmp_path):
     assert names_of(store)[0] == "red"  # it is the first that the log has
 
 
+def test_a_logged_search_that_may_be_a_return_to_its_results_is_inferred(tmp_path):
+    words = ["red", "blue", "red", "red"]
+    rows = [{"what": "find", "where": f"/s?q={query}", "words": query} for query in words]
+    looks = [{"what": "look", "sku": "a", "where": "/a"} for _ in rows]
+    store, _ = flat(
+        tmp_path, {"what": "see", "where": "/"}, *(row for pair in zip(rows, looks, strict=True) for row in pair)
+    )
+    searches = [step for step in steps_of(store) if isinstance(step.action, TypeAndSubmit)]
+    assert [(step.action.text, step.is_inferred) for step in searches] == list(
+        zip(words, [False, False, True, True], strict=True)
+    )
+
+
 def test_a_cart_s_view_a_purchase_and_a_cart_s_action_need_no_product(tmp_path):
     words = ["look", "add", "drop", "show_cart", "drop", "buy"]
     rows = [{"what": word, "where": "/cart" if word == "show_cart" else "/a"} for word in words]
