@@ -192,7 +192,7 @@ class Walk(ElementWriter):
         return True
 
     def _keep_label(self, node: LexborNode, attributes: Attributes) -> None:
-        """Records the text of an image or of an element that is left out, or else its first image's, if it labels others."""
+        """Records the text of an image or of an element that is left out, or its first image's, if it labels others."""
         if self.labels.ids and (identifier := attributes.get("id")) in self.labels.ids:
             own = (attributes.get("aria-label"), attributes.get("alt"))
             images = (image.attributes.get("alt") for image in node.css("img"))

@@ -148,9 +148,9 @@ class Visit:
     def _search(self, page_view: PageView, after: Screen) -> bool:
         """Adds the search that led to a page, and returns whether it did.
 
-        A page of results, or with a query, follows a search. If it was shown before with the same query, the shopper may
-        have gone back to it: then the search is inferred if the log calls it one, and else none is added. Nor is one if
-        another action led to the page, or if the page before had the same query.
+        A page of results, or with a query, follows a search. If it was shown before with the same query, the shopper
+        may have gone back to it: then the search is inferred if the log calls it one, and else none is added. Nor is
+        one if another action led to the page, or if the page before had the same query.
         """
         before, seen = self._screen, self._seen.get(after.path)
         is_logged = any(event.word in self._shop.search_words for event in page_view.views)
