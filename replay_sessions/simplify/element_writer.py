@@ -121,7 +121,7 @@ class ElementWriter(PieceWriter):
         self.private = opened.private
         self.is_unread = opened.is_unread
         if self.labels.ids and (identifier := opened.attributes.get("id")) in self.labels.ids:
-            words = self.text_since(piece) or tidy(opened.attributes.get("aria-label")) or self.image_since(piece)
+            words = tidy(opened.attributes.get("aria-label")) or self.text_since(piece) or self.image_since(piece)
             self.labels.texts[identifier or ""] = words or self.labels.texts.get(identifier or "", "")
         if isinstance(opened, Target):
             self._target = opened.outer

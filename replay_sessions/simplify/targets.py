@@ -257,12 +257,11 @@ class Labels:
     def settle(self, targets: list[Target]) -> None:
         """Sets the labels of targets and the titles of cards that other elements define. Call it after the walk."""
         for target in targets if self.ids or self.by_field else ():
-            if not target.label:
-                attributes = target.attributes
-                if "aria-labelledby" in attributes:
-                    target.label = self._text_of(attributes["aria-labelledby"])
-                elif self.by_field and (identifier := attributes.get("id")) is not None:
-                    target.label = self.by_field.get(identifier, "")
+            attributes = target.attributes
+            if "aria-labelledby" in attributes:
+                target.label = self._text_of(attributes["aria-labelledby"]) or target.label
+            elif not target.label and self.by_field and (identifier := attributes.get("id")) is not None:
+                target.label = self.by_field.get(identifier, "")
         for scope, attributes in self.unlabelled:
             scope.title = scope.title or self._text_of(attributes["aria-labelledby"])
 

@@ -101,8 +101,10 @@ class Walk(ElementWriter):
         """Handles an element without walking over its content."""
         if kind == BREAK:
             self._blank = True
-        elif tag == "svg" and (described := self._target or self._label) is not None:
-            self._drawing(node, described)
+        elif tag == "svg":
+            self._keep_label(node, node.attributes if self.labels.ids else {})
+            if (described := self._target or self._label) is not None:
+                self._drawing(node, described)
 
     def _enter_special(
         self,
@@ -194,7 +196,7 @@ class Walk(ElementWriter):
     def _keep_label(self, node: LexborNode, attributes: Attributes) -> None:
         """Records the text of an image or of an element that is left out, or its first image's, if it labels others."""
         if self.labels.ids and (identifier := attributes.get("id")) in self.labels.ids:
-            own = (attributes.get("aria-label"), attributes.get("alt"))
+            texts = (attributes.get("aria-label"), node.text(separator=" "), attributes.get("alt"))
             images = (image.attributes.get("alt") for image in node.css("img"))
-            words = next(filter(None, map(tidy, (node.text(separator=" "), *own, *images))), "")
+            words = next(filter(None, map(tidy, (*texts, *images))), "")
             self.labels.texts[identifier or ""] = f"[{self.private}]" if words and self.private else words
