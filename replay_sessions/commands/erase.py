@@ -24,7 +24,7 @@ from replay_sessions.foundation.durable_files import UNREADABLE, open_unpacked, 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import plain_text
-from replay_sessions.importers.customer_sessions import read_customers
+from replay_sessions.importers.customer_table import read_customers
 from replay_sessions.importers.private_sessions import without_number, without_private_data
 from replay_sessions.private_data.customers import Customers
 from replay_sessions.private_data.own_values import OwnValues

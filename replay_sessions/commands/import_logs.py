@@ -25,10 +25,13 @@ from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import print_results, printable
 from replay_sessions.importers import IMPORTERS, importer_class
-from replay_sessions.importers.customer_sessions import CustomerRemoval, read_customers
+from replay_sessions.importers.cleaner import Cleaner
+from replay_sessions.importers.customer_table import read_customers
 from replay_sessions.importers.importer import Importer
+from replay_sessions.importers.remaining_values import RemainingValues
 from replay_sessions.importers.running.engines import Engine
 from replay_sessions.importers.running.run_import import run_import
+from replay_sessions.private_data.customers import Customers
 from replay_sessions.private_data.ner import load_ner
 from replay_sessions.store import SessionStore
 from replay_sessions.store.audit.typed_texts import blank_rare_texts
@@ -103,9 +106,9 @@ def run(argv: Sequence[str]) -> int:
 
 def _import(kind: type[Importer], options: Import[Any]) -> int:
     check_target(options.out, overwrite=options.overwrite)
-    removal = None
-    if options.customers is not None or options.ner is not None:
-        removal = CustomerRemoval(read_customers(options.customers), load_ner(options.ner) if options.ner else None)
+    rows = read_customers(options.customers)
+    cleaner = Cleaner(Customers(rows), load_ner(options.ner) if options.ner else None)
+    remaining = RemainingValues(rows)
     importer = kind(options.source, options.importer)
     for note in importer.notes:
         Console().print(printable(note), style="dim", highlight=False, markup=False, soft_wrap=True)
@@ -118,17 +121,16 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
                 overwrite=options.overwrite,
                 workers=options.workers,
                 engine=options.engine,
-                removal=removal,
+                cleaner=cleaner,
                 on_progress=advance,
             )
     except KeyboardInterrupt as stop:
         raise KeyboardInterrupt("nothing is written") from stop
     if options.rare_texts is not None:
         blank_rare_texts(SessionStore.open(options.out), options.rare_texts)
-    is_clean = removal is None or removal.search(SessionStore.open(options.out), allow_found=options.allow_found)
+    is_clean = remaining.search_store(SessionStore.open(options.out), allow_found=options.allow_found)
     print_contents(SessionStore.open(options.out))
-    stays = "without --customers, names of people and postal addresses in texts stay (docs/privacy.md)"
-    for line in (*importer.report, *(removal.report() if removal else [stays])):
+    for line in (*importer.report, *cleaner.report(), *remaining.report()):
         print_results(f"  {line}")
     for line in importer.warnings:
         print_results(f"  warning: {line}")

@@ -1,6 +1,6 @@
 """The base class of importers, which read sessions from a source.
 
-    read(source, options) -> sessions, rejected records, counts of events that are no action
+    read(source, options) -> a Read for each session, with all that its log holds beyond it
 
 An importer needs nothing else. If reading takes long, `split` cuts the source into parts, and `read` gets the content
 of each part, in this process, in others or on other machines, in any order (running/). Importers and parts must
@@ -22,7 +22,7 @@ from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.foundation.plugins import error_with_line, load_own
 from replay_sessions.foundation.records import Record
-from replay_sessions.schema import Session, Step
+from replay_sessions.schema import Session
 from replay_sessions.store.manifest import Rejected
 
 IMPORTERS = {
@@ -66,39 +66,29 @@ def importer_class(name: str) -> "type[Importer]":
     return importer
 
 
-class LeftOut(Record):
-    """A logged event that is no action of the schema."""
-
-    action_type: str
-
-
-class TrimmedText(msgspec.Struct, frozen=True):
-    """A typed text that lost the blanks at its ends."""
-
-
-class ChangedValue(msgspec.Struct, frozen=True):
-    """A logged value that the store has otherwise.
+class Read(msgspec.Struct):
+    """What was read of a session of the log, or of records that belong to no session.
 
     Attributes:
-        change: What was changed, in words that are the same for all such values.
+        session: The session. If None, there is none, or it could not be read.
+        is_marked: Whether the values on the session's pages that look private by their form are only marked
+            (private_data/removal.py); `Cleaner` removes them.
+        rejected: The records that could not be read, in order.
+        left_out: The types of the logged events that are no action of the schema.
+        trimmed_texts: Number of typed texts that lost the blanks at their ends.
+        changed_values: A line for each logged value that the store has otherwise, the same for all such values.
     """
 
-    change: str
+    session: Session | None = None
+    is_marked: bool = False
+    rejected: list[Rejected] = []
+    left_out: list[str] = []
+    trimmed_texts: int = 0
+    changed_values: list[str] = []
 
-
-class MarkedSteps(msgspec.Struct, frozen=True):
-    """The steps of the next session; on their pages, values that look private by their form are marked.
-
-    Attributes:
-        user_id: The user of the session; "" if the log has none. Several such sessions may be of the same person.
-    """
-
-    user_id: str
-    steps: tuple[Step, ...]
-
-
-Settled = Session | Rejected | LeftOut | TrimmedText | ChangedValue
-Imported = Settled | MarkedSteps
+    def reject(self, where: str, reason: str) -> None:
+        """Adds a rejected record."""
+        self.rejected.append(Rejected(where=where, reason=reason))
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -163,13 +153,16 @@ class Importer(ABC):
         """Returns the text of `--help` besides the summary and the options."""
         return cls.help_text
 
-    def split(self) -> Iterator[Part | Rejected | LeftOut | ChangedValue]:
+    def split(self) -> Iterator[Part | Read]:
         """Cuts the source into parts, and yields records that belong to no part; by default, the source is one part."""
         yield Part(self.source)
 
     @abstractmethod
-    def read(self, source: Any, options: Any) -> Iterator[Imported]:
-        """Reads the source, or the content of a part: sessions, rejected records and left-out events, in order."""
+    def read(self, source: Any, options: Any) -> Iterator[Read | Session | Rejected]:
+        """Reads the source, or the content of a part.
+
+        A Session alone stands for a Read of it, and a Rejected alone for a record without a session.
+        """
 
 
 # A session is held in memory. A longer one is a crawler's, or of a log with ids that do not separate visits: a session

@@ -1,4 +1,4 @@
-"""Removes private data from the texts and addresses of sessions, and from pages that were logged simplified.
+"""Removes private data from the texts and addresses of sessions, and marks it on pages that were logged simplified.
 
 Raw pages lose private data while they are simplified, before their elements get names. On simplified pages, names that
 contain a changed text change, too, and with them the actions: `write_to_anna_example_org` becomes `write_to_email`.
@@ -7,11 +7,10 @@ Ids and times are unchanged. Credentials are removed from addresses even if priv
 
 import html
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container
 
 from msgspec.structs import replace
 
-from replay_sessions.importers.importer import MarkedSteps
 from replay_sessions.private_data import remove_from_text, remove_from_url, without_credentials
 from replay_sessions.private_data.customers import Customer, words_in
 from replay_sessions.private_data.own_values import OwnValues
@@ -53,8 +52,8 @@ class _ByForm:
 Remover = OwnValues | _ByForm
 
 
-def remove_by_form(session: Session, *, has_simplified_pages: bool) -> Iterator[MarkedSteps | Session]:
-    """Yields the marked steps of a session, and then the session without values that look private by their form.
+def mark_by_form(session: Session, *, has_simplified_pages: bool) -> Session:
+    """Returns a session without values that look private by their form; on its pages, they are only marked.
 
     Args:
         has_simplified_pages: Whether the pages were logged simplified; raw pages were marked during simplification.
@@ -62,10 +61,13 @@ def remove_by_form(session: Session, *, has_simplified_pages: bool) -> Iterator[
     by_form = _ByForm(session)
     session = without_private_data(session, by_form, has_simplified_pages=has_simplified_pages)
     steps = (replace(step, page=judge_mailboxes(step.page, by_form.hosts)) for step in session.steps)
-    session = replace(session, steps=tuple(steps))
-    has_user = session.user_id != without_number(session.session_id)
-    yield MarkedSteps(session.user_id if has_user else "", session.steps)
-    yield replace(session, steps=settle_steps(session.steps))
+    return replace(session, steps=tuple(steps))
+
+
+def settle_session(session: Session, kept: Container[str] = ()) -> Session:
+    """Returns a session whose marked values are replaced by their kinds, except those in `kept`."""
+    steps = (replace(step, page=settle(step.page, kept)) for step in session.steps)
+    return replace(session, steps=tuple(steps))
 
 
 def without_number(session_id: str) -> str:
@@ -75,11 +77,6 @@ def without_number(session_id: str) -> str:
     ('s1', 'kiosk (Berlin) 17')
     """
     return re.sub(r" \(\d+\)$", "", session_id)
-
-
-def settle_steps(steps: Iterable[Step], kept: Container[str] = ()) -> tuple[Step, ...]:
-    """Returns steps with the marks removed from their pages; marked values are replaced, except those in `kept`."""
-    return tuple(replace(step, page=settle(step.page, kept)) for step in steps)
 
 
 def without_private_data(session: Session, remover: Remover, *, has_simplified_pages: bool = True) -> Session:

@@ -19,6 +19,8 @@ from urllib.parse import unquote
 import msgspec
 
 from replay_sessions.schema import Session
+from replay_sessions.store import SessionStore
+from replay_sessions.store.manifest import REJECTED_FILE, Rejected, write_options
 
 _HELPS_READING = re.compile("[\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u0640\u064b-\u065f\u0670]")
 _NO_BLANKS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -37,6 +39,7 @@ _DATE = re.compile(r"(\d{4})\D(\d\d?)\D(\d\d?)(?!\d)")
 _IDS = ("session_id", "user_id", "other_ids")
 _IN_IDS = "ids"
 _LEAST_LETTERS, _LEAST_CHARACTERS, _PHONE_DIGITS = 3, 5, 7
+_LISTED = 12
 _SPELLED = {"ø": "o", "ł": "l", "đ": "d", "ı": "i", "_": " "}
 
 
@@ -139,6 +142,41 @@ class RemainingValues:
         self.leaks: list[Remaining] = []
         self.stayed: dict[str, Counter[str]] = defaultdict(Counter)
 
+    def search_store(self, store: SessionStore, *, allow_found: bool) -> bool:
+        """Searches a finished store, and stores the counts in its manifest.
+
+        Args:
+            allow_found: Whether the manifest says `private_data = customers` even if values are found that no stated
+                rule lets stay.
+
+        Returns:
+            Whether the manifest says so; also if the table is empty.
+        """
+        if not self._users:
+            return True
+        manifest, rejected = store.manifest, store.path / REJECTED_FILE
+        texts = [*manifest.options.values(), *manifest.warnings, *manifest.left_out_steps, *manifest.changed_values]
+        messages = {"manifest.json": "\n".join(texts)}
+        if rejected.is_file():
+            records = (msgspec.json.decode(line, type=Rejected) for line in rejected.read_bytes().splitlines())
+            messages[REJECTED_FILE] = "\n".join(record.reason for record in records)
+        self.search(store, store, messages)
+        counts = {"values_found": len(self.leaks), "values_stayed": sum(map(Counter.total, self.stayed.values()))}
+        is_clean = allow_found or not self.leaks
+        options = {name: str(count) for name, count in counts.items()}
+        write_options(store.path, options | ({"private_data": "customers"} if is_clean else {}))
+        return is_clean
+
+    def report(self) -> Iterator[str]:
+        """Yields lines about the values that were found, and those that stay by a rule."""
+        if self._users:
+            advice = ": so it is not called `customers`, unless you --allow-found" if self.leaks else ""
+            yield f"values of the table that are still in the store: {len(self.leaks):,}{advice}"
+        for value, place in self.leaks[:_LISTED]:
+            yield f"  found: {value.column} of user {value.user_id!r} in {place}"
+        for rule, values in self.stayed.items():
+            yield f"  stayed, {rule}: {listed_values(values)}"
+
     def search(self, sessions: Iterable[Session], again: Iterable[Session], messages: Mapping[str, str]) -> None:
         """Searches for each user's values in the user's own sessions, and for all users' values in messages.
 
@@ -209,6 +247,12 @@ class RemainingValues:
             for word in here.difference(*(own.get(name, ()) for name in session.user_ids)):
                 users_with[word].add(session.user_id)
         return users_with
+
+
+def listed_values(values: Counter[str]) -> str:
+    """Returns the most frequent values with their counts, and how many more there are."""
+    text = ", ".join(f"{value!r} ({count:,})" for value, count in values.most_common(_LISTED))
+    return f"{text} and {len(values) - _LISTED:,} more" if len(values) > _LISTED else text
 
 
 def _values_of(row: Mapping[str, object]) -> Iterator[Value]:

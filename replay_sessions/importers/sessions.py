@@ -12,7 +12,7 @@ and the word is the row's `event`.
 Blanks at the ends of a typed text are removed and counted, because no metric should depend on them. The `gap` of the
 next step counts what was left out. A purchase ends the session, and later rows are left out.
 
-`private_sessions` removes private data.
+`private_sessions` removes private data, and on pages marks it for the `Cleaner`.
 """
 
 from collections.abc import Iterator
@@ -22,9 +22,9 @@ import msgspec
 from msgspec.structs import replace
 
 from replay_sessions.foundation.errors import BadSession
-from replay_sessions.importers.importer import TOO_LONG, Imported, LeftOut, TrimmedText, is_too_long
+from replay_sessions.importers.importer import TOO_LONG, Read, is_too_long
 from replay_sessions.importers.logged_pages import PageOfRow, Pages, Unresolved
-from replay_sessions.importers.private_sessions import remove_by_form
+from replay_sessions.importers.private_sessions import mark_by_form
 from replay_sessions.importers.sources.row_tables import Row
 from replay_sessions.private_data import remove_from_text, without_credentials
 from replay_sessions.schema import (
@@ -39,7 +39,6 @@ from replay_sessions.schema import (
     Terminate,
     TypeAndSubmit,
 )
-from replay_sessions.store.manifest import Rejected
 
 PURCHASE = "purchase"  # OPeRA uses the same word
 ACTION_ROWS = (*ACTION_TYPES, "input", PURCHASE)  # the types of rows that become actions
@@ -88,8 +87,8 @@ def build_session(
     row_prefix: str = "",
     session_location: str | None = None,
     persona: Persona | None = None,
-) -> Iterator[Imported]:
-    """Builds a session from its rows in time order, and yields it with the left-out events and rejected records.
+) -> Read:
+    """Builds a session from its rows in time order.
 
     Args:
         row_prefix: Text before the number of a row in messages.
@@ -97,38 +96,28 @@ def build_session(
         persona: The shopper's persona, if the rows have none as text.
     """
     location = rows[0]["session_id"] if session_location is None else session_location
+    read = Read(is_marked=pages.removes_private_data)
     steps: list[Step] = []
-    types: set[str] = set()  # types of the left-out events
-    is_lost = False
     characters = 0
-    for item in _read_rows(rows, pages, row_prefix):
-        if isinstance(item, Step):
-            steps.append(item)
-            characters += len(item.page)
-            if is_too_long(characters):
-                yield Rejected(where=location, reason=TOO_LONG)
-                return
-            continue
-        if isinstance(item, LeftOut):
-            types.add(item.action_type)
-        elif isinstance(item, Rejected):
-            is_lost = True
-        yield item
+    for step in _read_steps(rows, pages, row_prefix, read):
+        steps.append(step)
+        characters += len(step.page)
+        if is_too_long(characters):
+            read.reject(location, TOO_LONG)
+            return read
     if not steps:
-        only = f"none of its steps is an action (only {', '.join(sorted(types))})"
-        yield Rejected(
-            where=location, reason=only if types and not is_lost else "none of its actions could be taken in"
-        )
-        return
+        only = f"none of its steps is an action (only {', '.join(sorted(set(read.left_out)))})"
+        is_lost = read.rejected or not read.left_out
+        read.reject(location, "none of its actions could be taken in" if is_lost else only)
+        return read
     try:
-        session = _session(rows, steps, source, persona)
+        read.session = _session(rows, steps, source, persona)
     except ValueError as error:  # includes BadSession
-        yield Rejected(where=location, reason=str(error))
-        return
-    if pages.removes_private_data:
-        yield from remove_by_form(session, has_simplified_pages=pages.are_simplified)
-    else:
-        yield session
+        read.reject(location, str(error))
+        return read
+    if read.is_marked:
+        read.session = mark_by_form(read.session, has_simplified_pages=pages.are_simplified)
+    return read
 
 
 def _session(rows: list[Row], steps: list[Step], source: str, persona: Persona | None) -> Session:
@@ -148,8 +137,8 @@ def _session(rows: list[Row], steps: list[Step], source: str, persona: Persona |
     )
 
 
-def _read_rows(rows: list[Row], pages: Pages, row_prefix: str) -> Iterator[Step | LeftOut | Rejected | TrimmedText]:
-    """Yields the steps of rows, and the left-out events and rejected records among them."""
+def _read_steps(rows: list[Row], pages: Pages, row_prefix: str, read: Read) -> Iterator[Step]:
+    """Yields the steps of rows, and adds to `read` the left-out events and rejected records among them."""
     gap = 0
     is_over = False
     for row in rows:
@@ -159,23 +148,23 @@ def _read_rows(rows: list[Row], pages: Pages, row_prefix: str) -> Iterator[Step 
         if kind == VIEW:
             continue
         if is_over or kind not in ACTION_ROWS:
-            yield LeftOut(action_type=f"{event} after the purchase" if is_over else event)
+            read.left_out.append(f"{event} after the purchase" if is_over else event)
             gap += 1
             continue
         try:
             page = pages.page(row)
             action = _action(row, page)
         except Unresolved as error:
-            yield LeftOut(action_type=f"{event} {error.outcome}")
+            read.left_out.append(f"{event} {error.outcome}")
             reason = remove_from_text(str(error)) if pages.removes_private_data else str(error)
-            yield Rejected(where=f"{row_prefix}{row['row']}", reason=reason)
+            read.reject(f"{row_prefix}{row['row']}", reason)
             gap += 1
             continue
         if isinstance(action, Click) and (kind == PURCHASE or pages.is_purchase(row, page, action.name)):
             is_over = True
             action = replace(action, click_type=PURCHASE)
         if isinstance(action, TypeAndSubmit) and action.text != action.text.strip():
-            yield TrimmedText()
+            read.trimmed_texts += 1
             action = replace(action, text=action.text.strip())
         yield Step(
             page=page.page.marked or page.page.html,

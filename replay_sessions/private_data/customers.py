@@ -206,6 +206,10 @@ class Customers:
         for user_id, values in cells:
             self._add(user_id, [pair for pair in values if (pair[0], fold(pair[1])) not in self.shared_values])
 
+    def __bool__(self) -> bool:
+        """Returns whether the table has rows."""
+        return bool(self.by_user)
+
     def _add(self, user_id: str, values: list[tuple[str, str]]) -> None:
         kinds = [(_kind_of_column(name), value) for name, value in values]
         full_name = " ".join(value for kind, value in kinds if kind == "name")

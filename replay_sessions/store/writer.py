@@ -99,6 +99,11 @@ class StoreWriter:
                 self._shard.discard()
             self._work.__exit__()
 
+    @property
+    def sessions(self) -> int:
+        """The number of sessions written so far."""
+        return len(self._rows)
+
     def write(self, session: Session) -> None:
         """Adds a session to the store.
 

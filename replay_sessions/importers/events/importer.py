@@ -34,12 +34,11 @@ from replay_sessions.importers.events.screens import RenderedPages
 from replay_sessions.importers.events.shares import LogCounts
 from replay_sessions.importers.events.shop import build_shop
 from replay_sessions.importers.events.visits import Visit
-from replay_sessions.importers.importer import Imported, Importer, LeftOut, Part, find_files, listed
+from replay_sessions.importers.importer import Importer, Part, Read, find_files, listed
 from replay_sessions.importers.raw.endings import split_at_pauses
 from replay_sessions.importers.sessions import PURCHASE, build_session, numbered_session
 from replay_sessions.importers.sources.record_files import RECORD_ENDINGS, read_records
 from replay_sessions.importers.sources.row_tables import ROW, Row, RowTable, build_table
-from replay_sessions.store.manifest import Rejected
 
 _HELP = """\
 SOURCE is a table of events, CSV, TSV, JSON or parquet, or a folder of them. No
@@ -142,8 +141,8 @@ class EventsImporter(Importer):
             for session_id in {session_id for _, session_id in purchases} - {min(purchases)[1]}:
                 self._earlier_orders[session_id].add(order_id)
 
-    def split(self) -> Iterator[Part | Rejected | LeftOut]:
-        yield from self._table.rejected
+    def split(self) -> Iterator[Part | Read]:
+        yield Read(rejected=self._table.rejected)
         controls, acted_on = set(), set()
         least = self._mapping.min_events
         for rows in self._table.sessions():
@@ -159,13 +158,13 @@ class EventsImporter(Importer):
         self.warnings += self._counts.warnings()
         for rows in self._table.sessions():
             session = _ordered(rows)
-            for _ in range(len(rows) - len(session)):
-                yield LeftOut(action_type="duplicate")
+            others = Read(left_out=["duplicate"] * (len(rows) - len(session)))
+            if len(session) < least:
+                reason = f"{len(session)} events, and at least {least} were expected (min_events)"
+                others.reject(rows[0]["session_id"], reason)
+            yield others
             if len(session) >= least:
                 yield Part(session, len(rows))
-            else:
-                reason = f"{len(session)} events, and at least {least} were expected (min_events)"
-                yield Rejected(where=rows[0]["session_id"], reason=reason)
 
     def _read_visits(self, session: list[Row]) -> Iterator[Visit]:
         """Yields the visits of a session of the log, split at long pauses, each with the actions of its events."""
@@ -183,10 +182,10 @@ class EventsImporter(Importer):
     def _pages(self) -> RenderedPages:
         return RenderedPages(self._shop)
 
-    def read(self, source: list[Row], options: EventsOptions) -> Iterator[Imported]:
+    def read(self, source: list[Row], options: EventsOptions) -> Iterator[Read]:
         sessions = (session for visit in self._read_visits(source) for session in visit.sessions)
         for number, rows in enumerate(sessions, start=1):
-            yield from build_session(numbered_session(rows, number), self._pages, source=self.name)
+            yield build_session(numbered_session(rows, number), self._pages, source=self.name)
 
 
 def _at_checkout(entries: Iterable[Entry]) -> list[Entry]:

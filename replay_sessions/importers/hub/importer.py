@@ -17,7 +17,7 @@ import msgspec
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.foundation.records import Record
 from replay_sessions.importers.hub.download import fetch
-from replay_sessions.importers.importer import Imported, Importer, Part, find_files, reason_of
+from replay_sessions.importers.importer import Importer, Part, Read, find_files, reason_of
 from replay_sessions.importers.sources.record_files import ParquetSource
 from replay_sessions.schema import Session, Split, Step
 from replay_sessions.store.manifest import Rejected
@@ -55,13 +55,14 @@ class HubImporter(Importer):
         for path in find_files(folder / DATA_FOLDER, (".parquet",), self.warnings):
             yield Part(path, path.stat().st_size, path)
 
-    def read(self, source: Path, options: HubImportOptions) -> Iterator[Imported]:
+    def read(self, source: Path, options: HubImportOptions) -> Iterator[Read]:
         split = next((split for split in SPLITS if source.name.startswith(f"{split}-")), None)
         for session_id, rows in groupby(ParquetSource(source).rows(), key=lambda row: row.get("session_id")):
             try:
-                yield session_of(list(rows), split)
+                yield Read(session_of(list(rows), split))
             except (ValueError, TypeError, KeyError) as error:
-                yield Rejected(where=f"{source.name}, session {session_id}", reason=reason_of(error))
+                where = f"{source.name}, session {session_id}"
+                yield Read(rejected=[Rejected(where=where, reason=reason_of(error))])
 
 
 def session_of(rows: Sequence[dict[str, Any]], split: Split | None) -> Session:

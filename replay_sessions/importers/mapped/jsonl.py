@@ -17,9 +17,9 @@ from msgspec.structs import asdict, replace
 from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.foundation.help_text import format_choices
 from replay_sessions.importers.importer import (
-    Imported,
     Importer,
     Part,
+    Read,
     changed_options,
     find_files,
     listed,
@@ -27,7 +27,7 @@ from replay_sessions.importers.importer import (
 )
 from replay_sessions.importers.logged_pages import InlinePages, PageReading
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, built_in_mappings, load_mapping
-from replay_sessions.importers.private_sessions import remove_by_form, without_secrets
+from replay_sessions.importers.private_sessions import mark_by_form, without_secrets
 from replay_sessions.importers.sessions import build_session, rows_of_session
 from replay_sessions.importers.sources.record_files import Record, first_object, read_records
 from replay_sessions.schema import Session
@@ -72,35 +72,35 @@ class MappedImporter(Importer):
         """Yields the sessions of a file, each as a record."""
         return read_records(path)
 
-    def split(self) -> Iterator[Part | Rejected]:
+    def split(self) -> Iterator[Part | Read]:
         for path in self._files:
             done = 0
             for record in self._records(path):
                 if isinstance(record, Rejected):
-                    yield record
+                    yield Read(rejected=[record])
                 else:
                     yield Part(record, record.done_bytes - done, path)
                     done = record.done_bytes
 
-    def read(self, source: Record, options: Any) -> Iterator[Imported]:
+    def read(self, source: Record, options: Any) -> Iterator[Read]:
         try:
             if self._mapping is None:
                 session = Session(**asdict(source.decode(_OwnSession)))
                 if self._reading.pages == "raw":
                     rows, persona, name = rows_of_session(session), session.persona, session.source
+                elif self._reading.removes_private_data:
+                    yield Read(mark_by_form(session, has_simplified_pages=True), is_marked=True)
+                    return
                 else:
-                    if self._reading.removes_private_data:
-                        yield from remove_by_form(session, has_simplified_pages=True)
-                    else:
-                        yield without_secrets(session)
+                    yield Read(without_secrets(session))
                     return
             else:
                 rows, persona = self._mapping.session_rows(source.decode()), None
                 name = self.name
         except BadSession as error:
-            yield Rejected(where=source.location, reason=reason_of(error))
+            yield Read(rejected=[Rejected(where=source.location, reason=reason_of(error))])
             return
-        yield from build_session(
+        yield build_session(
             rows,
             InlinePages(self._reading),
             source=name,

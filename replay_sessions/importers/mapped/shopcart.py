@@ -23,7 +23,7 @@ import msgspec
 from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.foundation.times import in_time_order
 from replay_sessions.importers.hub.download import fetch
-from replay_sessions.importers.importer import TOO_LONG, Imported, SessionRows
+from replay_sessions.importers.importer import TOO_LONG, Read, SessionRows
 from replay_sessions.importers.logged_pages import PageReading
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, load_mapping, paths_of
 from replay_sessions.importers.mapped.jsonl import MappedImporter
@@ -101,19 +101,20 @@ class ShopcartImporter(MappedImporter):
     def _records(self, path: Path) -> Iterator[Record | Rejected]:
         return read_sessions(path, self._mapping)
 
-    def read(self, source: Record, options: Any) -> Iterator[Imported]:
+    def read(self, source: Record, options: Any) -> Iterator[Read]:
         split = next((split for split in SPLITS if source.location.startswith(split)), None)  # by the file's name
-        for item in super().read(source, options):
-            is_unsplit = isinstance(item, Session) and item.official_split is None
-            yield msgspec.structs.replace(item, official_split=split) if is_unsplit else item
+        for read in super().read(source, options):
+            if read.session is not None and read.session.official_split is None:
+                read.session = msgspec.structs.replace(read.session, official_split=split)
+            yield read
 
     def _sample(self) -> Iterator[Session]:
         """Yields the first sessions of each file, about _SAMPLE_SESSIONS in all, with page offset 0."""
         per_file = max(1, _SAMPLE_SESSIONS // len(self._files))
         for path in self._files[:_SAMPLE_SESSIONS]:
             records = (record for record in self._records(path) if isinstance(record, Record))
-            items = (item for record in records for item in self.read(record, self.options))
-            yield from islice((item for item in items if isinstance(item, Session)), per_file)
+            sessions = (read.session for record in records for read in self.read(record, self.options))
+            yield from islice(filter(None, sessions), per_file)
 
 
 def read_sessions(path: Path, mapping: FieldMapping) -> Iterator[Record | Rejected]:

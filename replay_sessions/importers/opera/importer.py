@@ -28,7 +28,7 @@ from pathlib import Path
 
 from replay_sessions.foundation.times import in_time_order
 from replay_sessions.importers.hub.download import fetch
-from replay_sessions.importers.importer import TOO_LONG, ChangedValue, Imported, Importer, Part, SessionRows
+from replay_sessions.importers.importer import TOO_LONG, Importer, Part, Read, SessionRows
 from replay_sessions.importers.logged_pages import InlinePages, PageReading
 from replay_sessions.importers.opera.tables import (
     OperaSession,
@@ -51,7 +51,7 @@ _COLUMNS = [
 ]  # fmt: skip
 _MAY_BE_MISSING = ("click_type", "semantic_id", "url", "simplified_html", "rationale")
 _TYPES = ("click", "input", "terminate", "scroll")
-_MERGED = ChangedValue("a scroll directly after a scroll, merged into it")
+_MERGED = "a scroll directly after a scroll, merged into it"
 HUB_ID = "NEU-HAI/OPeRA"
 REVISION = "6f26a2c5cc69084f1714e39db9776e61791344d6"  # as cited by others; this project could not fetch it itself
 _PART_ROWS = 256  # a median page has 100 kB, and the longest 600 kB
@@ -108,8 +108,8 @@ class OperaImporter(Importer):
         if not self._tables["session"]:
             self.notes.append("no session table was found: users are read from the sessions' ids")
 
-    def split(self) -> Iterator[Part | Rejected | ChangedValue]:
-        entries, counted = find_sessions(self._tables)
+    def split(self) -> Iterator[Part | Read]:
+        entries, others = find_sessions(self._tables)
         self.size = sum(entry.rows for entry in entries)
         sessions: list[OperaSession] = []
         for number, entry in enumerate(entries, start=1):
@@ -117,31 +117,34 @@ class OperaImporter(Importer):
             if (rows := sum(entry.rows for entry in sessions)) >= _PART_ROWS or number == len(entries):
                 yield Part(sessions, rows, sessions[0].row_groups[0][0])
                 sessions = []
-        yield from counted
+        yield others
 
-    def read(self, source: list[OperaSession], options: OperaOptions) -> Iterator[Imported]:
+    def read(self, source: list[OperaSession], options: OperaOptions) -> Iterator[Read]:
         """Reads several sessions together, because they may share row groups."""
         for entry, session in zip(source, _read_rows(source), strict=True):
             if session.is_too_long:
-                yield Rejected(where=entry.session_id, reason=TOO_LONG)
+                yield Read(rejected=[Rejected(where=entry.session_id, reason=TOO_LONG)])
                 continue
-            rows = []
+            rows: list[Row] = []
+            changed_values: list[str] = []
             for row in in_time_order(session.rows, lambda row: row["timestamp"]):
                 missing = missing_columns(row, _MAY_BE_MISSING)
                 if f'name="{row["semantic_id"]}"' in (row["simplified_html"] or ""):
                     missing.pop("semantic_id", None)
-                yield from missing.values()
+                changed_values += missing.values()
                 rows.append(_row(row | dict.fromkeys(missing), entry))
                 if rows[-1]["type"] == "scroll" and len(rows) > 1 and rows[-2]["type"] == "scroll":
-                    yield _MERGED
+                    changed_values.append(_MERGED)
                     _merge(rows[-2], rows.pop())
-            yield from build_session(
+            read = build_session(
                 number_actions(rows),
                 InlinePages(options),
                 source=self.name,
                 row_prefix=f"{entry.session_id}, step ",
                 persona=entry.persona,
             )
+            read.changed_values = changed_values
+            yield read
 
 
 def _read_rows(entries: list[OperaSession]) -> list[SessionRows]:

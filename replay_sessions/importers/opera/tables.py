@@ -23,10 +23,9 @@ import msgspec
 from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.foundation.records import Record
-from replay_sessions.importers.importer import ChangedValue
+from replay_sessions.importers.importer import Read
 from replay_sessions.importers.sources.record_files import ParquetSource
 from replay_sessions.schema import Persona
-from replay_sessions.store.manifest import Rejected
 
 OperaVersion = Literal["filtered", "full"]
 OperaSplit = Literal["train", "test"]
@@ -76,30 +75,32 @@ def read_table(files: dict[OperaSplit, list[Path]], columns: list[str]) -> Itera
         yield from ParquetSource(path).texts(columns)
 
 
-def missing_columns(row: dict[str, str | None], columns: Iterable[str]) -> dict[str, ChangedValue]:
-    """Returns the columns whose text only says that the value is missing, as tables of pandas do that were CSV files.
+def missing_columns(row: dict[str, str | None], columns: Iterable[str]) -> dict[str, str]:
+    """Returns, for each column whose text only says that the value is missing, a line about it.
+
+    Tables of pandas that were CSV files have such texts.
 
     >>> missing_columns({"url": "nan", "rationale": "None of them fits."}, ["url", "rationale"])
-    {'url': ChangedValue(change="'nan' under url, read as missing")}
+    {'url': "'nan' under url, read as missing"}
     """
     return {
-        column: ChangedValue(f"{text!r} under {column}, read as missing")
+        column: f"{text!r} under {column}, read as missing"
         for column in columns
         if (text := row[column]) is not None and text.strip() in _MISSING
     }
 
 
-def find_sessions(tables: OperaTables) -> tuple[list[OperaSession], list[Rejected | ChangedValue]]:
-    """Returns all sessions in file order, and what is to be counted.
+def find_sessions(tables: OperaTables) -> tuple[list[OperaSession], Read]:
+    """Returns all sessions in file order, and what belongs to none.
 
     That is as rejected the rows without an id and the sessions without actions, and the users' missing answers.
     """
     users_rows: list[dict[str, str | None]] = []
-    counted: list[Rejected | ChangedValue] = []
+    others = Read()
     for row in read_table(tables["user"], _USER_COLUMNS):
         missing = missing_columns(row, _USER_COLUMNS[1:])
         users_rows.append(row | dict.fromkeys(missing))
-        counted += missing.values()
+        others.changed_values += missing.values()
     shoppers = personas(users_rows)
     users = {
         row["session_id"]: row["user_id"]
@@ -113,7 +114,7 @@ def find_sessions(tables: OperaTables) -> tuple[list[OperaSession], list[Rejecte
             if session_id:
                 groups[session_id][group] += 1
             else:
-                counted.append(Rejected(where=location, reason="the action names no session"))
+                others.reject(location, "the action names no session")
         for session_id, rows in groups.items():
             match = _SESSION_ID.fullmatch(session_id)
             user_id = users.get(session_id) or (match["user"] if match else session_id)
@@ -128,9 +129,10 @@ def find_sessions(tables: OperaTables) -> tuple[list[OperaSession], list[Rejecte
                 )
             )
     logged = {entry.session_id for entry in entries}
-    reason = "the session table lists it and no action belongs to it"
-    counted += [Rejected(where=name, reason=reason) for name in users if name and name not in logged]
-    return entries, counted
+    for name in users:
+        if name and name not in logged:
+            others.reject(name, "the session table lists it and no action belongs to it")
+    return entries, others
 
 
 def _read_session_ids(paths: list[Path]) -> Iterator[tuple[str, RowGroup, str]]:

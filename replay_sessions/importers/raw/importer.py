@@ -20,7 +20,7 @@ from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.foundation.help_text import format_choices
 from replay_sessions.foundation.times import in_time_order, iso_time, seconds
-from replay_sessions.importers.importer import Imported, Importer, Part, changed_options
+from replay_sessions.importers.importer import Importer, Part, Read, changed_options
 from replay_sessions.importers.logged_pages import CACHED_PAGES, Pages, RawPage, Unresolved, read_saved_page
 from replay_sessions.importers.raw.action_table import COLUMNS, REQUIRED_COLUMNS, read_actions
 from replay_sessions.importers.raw.endings import Endings, ended_sessions
@@ -28,7 +28,6 @@ from replay_sessions.importers.sessions import build_session
 from replay_sessions.importers.sources.row_tables import Row
 from replay_sessions.simplify import load_recipe
 from replay_sessions.simplify.media import ViewportName
-from replay_sessions.store.manifest import Rejected
 
 _ACTION_FILES = (
     "actions.csv", "actions.tsv", "actions.jsonl", "actions.csv.gz", "actions.jsonl.gz", "actions.parquet",
@@ -129,14 +128,14 @@ class RawImporter(Importer):
     def _pages(self) -> "PageFolder":
         return PageFolder(self._root, self.options)
 
-    def split(self) -> Iterator[Part | Rejected]:
-        yield from self._table.rejected
+    def split(self) -> Iterator[Part | Read]:
+        yield Read(rejected=self._table.rejected)
         yield from (Part(rows, len(rows), self._actions) for rows in self._table.sessions())
 
-    def read(self, source: list[Row], options: RawOptions) -> Iterator[Imported]:
+    def read(self, source: list[Row], options: RawOptions) -> Iterator[Read]:
         dated = [{**row, "timestamp": iso_time(row.get("timestamp"))} for row in source]
         for rows in ended_sessions(in_time_order(dated, lambda row: row["timestamp"]), options):
-            yield from build_session(rows, self._pages, source=self.name)
+            yield build_session(rows, self._pages, source=self.name)
 
 
 def _find_actions(folder: Path) -> Path:

@@ -14,9 +14,9 @@ from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.importer import (
     LONGEST_SESSION_BYTES,
     TOO_LONG,
-    Imported,
     Importer,
     Part,
+    Read,
     changed_options,
     find_files,
     is_too_long,
@@ -69,11 +69,11 @@ class RrwebImporter(Importer):
         if self.options.keep_private_data:
             self.notes.append("private data stays in pages, typed text and rationales")
 
-    def split(self) -> Iterator[Part | Rejected]:
+    def split(self) -> Iterator[Part]:
         for path in self._files:
             yield Part(path, path.stat().st_size, path)
 
-    def read(self, source: Path, options: RrwebOptions) -> Iterator[Imported]:
+    def read(self, source: Path, options: RrwebOptions) -> Iterator[Read]:
         root = self.source.absolute()
         path = source.relative_to(root if root.is_dir() else root.parent)
         name, location = _without_endings(path).as_posix(), path.as_posix()
@@ -85,7 +85,7 @@ class RrwebImporter(Importer):
                 _content(source), unpacker, session_key=options.session_key, event_path=options.event_path
             )
         except (BadSession, OSError) as error:
-            yield Rejected(where=location, reason=getattr(error, "strerror", None) or str(error))
+            yield Read(rejected=[Rejected(where=location, reason=getattr(error, "strerror", None) or str(error))])
             return
         for number, recording in enumerate(recordings, start=1):
             suffix = f" ({number})" if number > 1 else ""
@@ -93,9 +93,9 @@ class RrwebImporter(Importer):
                 session_id = recording.session_id or f"{name}{suffix}"
                 yield from self._play(recording, unpacker, session_id, f"{location}{suffix}")
             except BadSession as error:
-                yield Rejected(where=f"{location}{suffix}", reason=str(error))
+                yield Read(rejected=[Rejected(where=f"{location}{suffix}", reason=str(error))])
 
-    def _play(self, recording: Recording, unpacker: Unpacker, session_id: str, location: str) -> Iterator[Imported]:
+    def _play(self, recording: Recording, unpacker: Unpacker, session_id: str, location: str) -> Iterator[Read]:
         """Plays a recording and yields its sessions; raises BadSession if it cannot be played."""
         if not recording.has_page():
             raise BadSession("it holds no full snapshot, so no page is known: a piece of a longer recording?")

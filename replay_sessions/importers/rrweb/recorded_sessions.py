@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from replay_sessions.importers.importer import Imported
+from replay_sessions.importers.importer import Read
 from replay_sessions.importers.logged_pages import Pages, Unresolved
 from replay_sessions.importers.raw.endings import Endings
 from replay_sessions.importers.rrweb.events import Unread
@@ -31,7 +31,6 @@ from replay_sessions.importers.rrweb.timeline import (
 from replay_sessions.importers.rrweb.typed_texts import learn_from
 from replay_sessions.importers.sessions import PURCHASE, build_session
 from replay_sessions.importers.sources.row_tables import Row
-from replay_sessions.store.manifest import Rejected
 
 _NOTHING_THERE = "click on nothing that can be acted on"
 _TAKEN_BACK = "typed text that was taken back"
@@ -65,19 +64,21 @@ class RrwebOptions(Endings):
 
 def read_sessions(
     timeline: Timeline, options: RrwebOptions, reader: PageReader, *, session_id: str, location: str
-) -> Iterator[Imported]:
-    """Yields the sessions of a recording, with the left-out events and rejected records.
+) -> Iterator[Read]:
+    """Yields the rejected records of a recording, and its sessions.
 
     Args:
         session_id: Id of the first session, if the recording has none.
         location: Name of the recording in messages.
     """
+    recording = Read()
     for entry in timeline:
         if isinstance(entry, Unread):
-            yield Rejected(where=f"{location}:{entry.number}", reason=entry.reason)
+            recording.reject(f"{location}:{entry.number}", entry.reason)
     masked = _masked_share([act.page for act in timeline if isinstance(act, Act) and isinstance(act.page, ActedPage)])
     if masked > _MOST_MASKED:
-        yield Rejected(where=location, reason=f"{masked:.0%} of the letters on its pages are masked (***)")
+        recording.reject(location, f"{masked:.0%} of the letters on its pages are masked (***)")
+        yield recording
         return
     about: dict[str, str] = {}
     parts: list[list[Row]] = []
@@ -87,10 +88,11 @@ def read_sessions(
     first_id = about.pop("session_id", session_id)
     user_id = about.pop("user_id", first_id)
     if not parts:
-        yield Rejected(where=location, reason="nothing was done in it: neither a click nor a typed text")
+        recording.reject(location, "nothing was done in it: neither a click nor a typed text")
+    yield recording
     for number, rows in enumerate(parts, start=1):
         numbered_id = first_id if number == 1 else f"{first_id} ({number})"
-        yield from build_session(
+        yield build_session(
             [row | about | {"session_id": numbered_id, "user_id": user_id} for row in rows],
             _RecordedPages(private_data=not options.keep_private_data),
             source="rrweb",

@@ -18,20 +18,22 @@ import msgspec
 
 from replay_sessions.foundation.errors import ImportFailed, first_line
 from replay_sessions.foundation.plugins import requires_extra
-from replay_sessions.importers.importer import ChangedValue, Imported, Importer, LeftOut, Part
+from replay_sessions.importers.importer import Importer, Part, Read
+from replay_sessions.schema import Session
 from replay_sessions.store.manifest import Rejected
 
 Engine = Literal["processes", "ray"]
+Item = Read | Session | Rejected  # the last two are a user's importer's
 STARTING_S = 1.0  # approximate start time of processes
 
 
 class Batch(msgspec.Struct):
     """Consecutive parts that are read together, and the records between them that belong to no part."""
 
-    items: list[Part | Rejected | LeftOut | ChangedValue] = []
+    items: list[Part | Read] = []
     size: int = 0
 
-    def read(self, importer: Importer) -> Iterator[Imported]:
+    def read(self, importer: Importer) -> Iterator[Item]:
         for item in self.items:
             if isinstance(item, Part):
                 yield from importer.read(item.content, importer.options)
@@ -39,8 +41,8 @@ class Batch(msgspec.Struct):
                 yield item
 
 
-Results = Iterator[tuple[Batch, Iterable[Imported]]]
-Submit = Callable[[Importer, Batch], Future[list[Imported]]]
+Results = Iterator[tuple[Batch, Iterable[Item]]]
+Submit = Callable[[Importer, Batch], Future[list[Item]]]
 
 
 def read_batches(importer: Importer, *, workers: int | None, engine: Engine) -> Results:
@@ -71,6 +73,8 @@ def read_batches(importer: Importer, *, workers: int | None, engine: Engine) -> 
 def _gather(importer: Importer) -> Iterator[Batch]:
     batch = Batch()
     for item in importer.split():
+        if item == Read():
+            continue
         batch.items.append(item)
         batch.size += item.size if isinstance(item, Part) else 0
         if batch.size >= importer.batch_size:
@@ -81,7 +85,7 @@ def _gather(importer: Importer) -> Iterator[Batch]:
 
 
 def _in_order(importer: Importer, batches: Iterator[Batch], submit: Submit, workers: int) -> Results:
-    running: deque[tuple[Batch, Future[list[Imported]]]] = deque()
+    running: deque[tuple[Batch, Future[list[Item]]]] = deque()
     try:
         for batch in batches:
             running.append((batch, submit(importer, batch)))
@@ -100,7 +104,7 @@ def _in_order(importer: Importer, batches: Iterator[Batch], submit: Submit, work
         ) from error
 
 
-def _read(importer: Importer, batch: Batch) -> list[Imported]:
+def _read(importer: Importer, batch: Batch) -> list[Item]:
     return list(batch.read(importer))
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from replay_sessions.elements import page_names
-from replay_sessions.importers.importer import Imported, LeftOut
+from replay_sessions.importers.importer import Read
 from replay_sessions.importers.logged_pages import NOT_FOUND
-from replay_sessions.schema import Session
 from replay_sessions.store.audit.judge import describe_shift
 from replay_sessions.store.audit.scan import add_counts, count_matches
 
@@ -23,17 +22,16 @@ class Grounding:
         self._nameless_pages = 0
         self._sessions = 0
 
-    def add(self, item: Imported) -> None:
-        """Counts a session, or an action that was left out because its page lacks the element."""
+    def add(self, read: Read) -> None:
+        """Counts the targets of a session, and its actions that were left out because their page lacks the element."""
         if self._sessions >= _SESSIONS:
             return
-        if isinstance(item, LeftOut):
-            self._not_found += item.action_type.endswith(NOT_FOUND)
-        elif isinstance(item, Session):
+        self._not_found += sum(action_type.endswith(NOT_FOUND) for action_type in read.left_out)
+        if (session := read.session) is not None:
             self._sessions += 1
-            self._pages += len(item.steps)
-            self._nameless_pages += sum(not page_names(step.page) for step in item.steps)
-            matches = [(offset, count) for (_, offset), count in count_matches(item).items()]
+            self._pages += len(session.steps)
+            self._nameless_pages += sum(not page_names(step.page) for step in session.steps)
+            matches = [(offset, count) for (_, offset), count in count_matches(session).items()]
             self._counts = add_counts([*self._counts.items(), *matches])
 
     def warnings(self) -> Iterator[str]:

@@ -84,7 +84,8 @@ def test_rows_that_are_no_whole_session_are_rejected(tmp_path):
     pq.write_table(rows.from_pylist(broken, schema=rows.schema), file)
     with pytest.raises(Exception, match="no session could be imported"):
         again(tmp_path / "out")
-    reasons = [getattr(item, "reason", "") for item in HubImporter(tmp_path / "out").read(file, HubImportOptions())]
+    reads = HubImporter(tmp_path / "out").read(file, HubImportOptions())
+    reasons = [rejected.reason for read in reads for rejected in read.rejected]
     assert "[0, 2]" in reasons[0]
     assert "'hover'" in reasons[1]
     assert "Expected `str`, got `null`" in reasons[2]

@@ -9,7 +9,7 @@ import pytest
 
 from replay_sessions import Session, SessionStore
 from replay_sessions.foundation.errors import ImportFailed
-from replay_sessions.importers.importer import Importer, LeftOut, NoOptions, Part
+from replay_sessions.importers.importer import Importer, NoOptions, Part, Read
 from replay_sessions.importers.mapped.jsonl import JsonlImporter
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.schema import Click
@@ -64,7 +64,7 @@ class Small(Importer):
             wrong_name = msgspec.structs.replace(good.steps[0], action=Click(name=5))
             yield {
                 "visit": good,
-                "scroll": LeftOut(action_type=word),
+                "scroll": Read(left_out=[word]),
                 "number": msgspec.structs.replace(good, session_id=7),
                 "click": msgspec.structs.replace(good, steps=(wrong_name,)),
                 "dict": msgspec.to_builtins(good),
