@@ -1,6 +1,6 @@
 """The base class of importers, which read sessions from a source.
 
-    read(source, options) -> a Read for each session, with all that its log holds beyond it
+    read(source, options) -> a Read for each session: the session, and all that was rejected, left out or changed in it
 
 An importer needs nothing else. If reading takes long, `split` cuts the source into parts, and `read` gets the content
 of each part, in this process, in others or on other machines, in any order (running/). Importers and parts must
