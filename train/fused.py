@@ -106,10 +106,22 @@ def _rotate(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor, dtype: torch.d
     return rotate(query, cos, sin, dtype), rotate(key, cos, sin, dtype)
 
 
-def rotate(heads: Tensor, cos: Tensor, sin: Tensor, dtype: torch.dtype) -> Tensor:
-    """Rotates heads by the angles of their positions; the halves of a head are rotated as pairs (Llama, Qwen)."""
-    first, second = heads.float().chunk(2, dim=-1)
-    return (heads.float() * cos + torch.cat((-second, first), dim=-1) * sin).to(dtype)
+def rotate(heads: Tensor, cos: Tensor, sin: Tensor, dtype: torch.dtype, *, is_interleaved: bool = False) -> Tensor:
+    """Rotates heads by the angles of their positions.
+
+    The halves of what turns are rotated as pairs (Llama, Qwen), or neighbors if `is_interleaved` (GLM). The first
+    columns of a head turn, as many as there are angles; the others stay (Phi-4-mini, GLM).
+    """
+    width = cos.shape[-1]
+    turning = heads[..., :width].float()
+    if is_interleaved:
+        first, second = turning.unflatten(-1, (-1, 2)).unbind(dim=-1)
+        partners = torch.stack((-second, first), dim=-1).flatten(-2)
+    else:
+        first, second = turning.chunk(2, dim=-1)
+        partners = torch.cat((-second, first), dim=-1)
+    turned = (turning * cos + partners * sin).to(dtype)
+    return turned if width == heads.shape[-1] else torch.cat([turned, heads[..., width:].to(dtype)], dim=-1)
 
 
 def _trial(model: Any, autocast: torch.dtype | None) -> tuple[Tensor, Tensor]:

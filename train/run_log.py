@@ -2,7 +2,7 @@
 
 step ─► metrics.jsonl                     permanent (train/metrics_file.py), drawn in the report
      ├► tensorboard, wandb, trackio       as configured
-     └► progress bar, lines, warnings     for the person at the terminal
+     └► progress bar, lines, warnings     for the person at the terminal, with those that this package logs
 
 Each phase of a run is a separate run in the trackers, FOLDER/PHASE, with steps from 1, so that the curves of phases can
 be overlaid. A phase that resumes after a stop resumes its tracker's run. The package of a tracker is imported only if
@@ -11,6 +11,7 @@ the tracker is configured.
 
 import importlib
 import json
+import logging
 import os
 import sys
 from collections import deque
@@ -27,6 +28,7 @@ from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.progress import ProgressLines
 from train.metrics_file import COLLAPSE_STEPS, METRICS_FILE, MetricsFile, Row, describe_collapse
 
+logger = logging.getLogger("train")
 BRIEF = ("loss", "exact", "action_reward", "kl", "lr", "tokens_per_s", "gpu_gib", "packed_share")
 PROJECT = "shop-r1"  # the project of our runs at the services
 
@@ -65,6 +67,7 @@ class RunLog:
         self._trackers: list[Tracker] = []
         folder.mkdir(parents=True, exist_ok=True)
         self._file = MetricsFile(folder / METRICS_FILE)
+        self._lines = _Lines(self)
         self._progress = ProgressLines()
         self._console = self._progress.console
         self._task: TaskID | None = None
@@ -77,9 +80,14 @@ class RunLog:
 
     def __enter__(self) -> "RunLog":
         self._progress.start()
+        logger.addHandler(self._lines)
+        self._level = logger.level
+        logger.setLevel(logging.INFO)
         return self
 
     def __exit__(self, *_error: object) -> None:
+        logger.removeHandler(self._lines)
+        logger.setLevel(self._level)
         self._progress.stop()
         self._file.close()
         self._close_trackers()
@@ -139,6 +147,17 @@ class RunLog:
         for tracker in self._trackers:
             tracker.close()
         self._trackers = []
+
+
+class _Lines(logging.Handler):
+    """Shows what the modules of this package log as lines of a run."""
+
+    def __init__(self, log: RunLog) -> None:
+        super().__init__()
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._log.info(record.getMessage())
 
 
 class NoLog(RunLog):

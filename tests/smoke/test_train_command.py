@@ -227,7 +227,7 @@ rank = 2
 """
 
 
-def test_a_language_model_from_a_file_trains_by_lora_in_bfloat16(store, tmp_path):
+def test_a_language_model_from_a_file_trains_by_lora_in_bfloat16(store, tmp_path, capsys):
     write_gguf(tmp_path / "model.gguf")
     preset = (resources.files("agents.llm_grpo") / "presets" / "tiny_cpu.toml").read_text()
     before, _, after = preset.partition("[model]")
@@ -238,6 +238,9 @@ def test_a_language_model_from_a_file_trains_by_lora_in_bfloat16(store, tmp_path
     flags = [word for key, value in smaller.items() if not key.startswith("model") for word in (f"--{key}", str(value))]
     out = tmp_path / "run"
     assert main(["--preset", str(tmp_path / "lora.toml"), "--store", str(store), "--out", str(out), *flags]) == 0
+    assert capsys.readouterr().err.count("sampling: plain layers, attention by torch\n") == 3, (
+        "once for each phase's model"
+    )
     for phase in ("sft", "shop_r1", "sft_longer"):
         assert (out / phase / "adapter_model.safetensors").exists()
         assert not (out / phase / "model.safetensors").exists()

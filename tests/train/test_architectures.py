@@ -38,21 +38,31 @@ def model_of(kind: str, **options: Any) -> Any:
     return AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **options)).eval()
 
 
+# The architectures of docs/models.md.
+EXPERTS = {"moe_intermediate_size": 16, "num_experts": 4, "num_experts_per_tok": 2}
+ACCEPTED: dict[str, dict[str, Any]] = {
+    "llama": SMALL,
+    "qwen2": SMALL,
+    "qwen3": SMALL,
+    "mistral": {**SMALL, "sliding_window": None},
+    "smollm3": {**SMALL, "no_rope_layers": [1, 0]},
+    "phi3": {**SMALL, "head_dim": 16, "partial_rotary_factor": 0.75},
+    "olmo2": SMALL,
+    "glm": {**SMALL, "attention_bias": True},
+    "glm4": SMALL,
+    "exaone4": {**SMALL, "sliding_window": None, "layer_types": ["full_attention"] * 2},
+    "gemma": SMALL,
+    "granite": {**SMALL, "attention_multiplier": 0.2},
+    "qwen3_moe": {**SMALL, **EXPERTS, "num_hidden_layers": 3, "mlp_only_layers": [1]},
+    "gpt2": GPT2,
+}
+
+
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
-        ("llama", SMALL),
-        ("qwen2", SMALL),
+        *ACCEPTED.items(),
         ("qwen2", {**SMALL, "use_sliding_window": True, "sliding_window": MAX_TOKENS, "max_window_layers": 0}),
-        ("qwen3", SMALL),
-        ("mistral", {**SMALL, "sliding_window": None}),
-        ("smollm3", SMALL),
-        ("gemma", SMALL),
-        ("granite", {**SMALL, "attention_multiplier": 0.2}),
-        ("olmo2", SMALL),
-        ("phi3", SMALL),
-        ("gpt2", GPT2),
-        ("qwen3_moe", {**SMALL, "moe_intermediate_size": 16, "num_experts": 4, "num_experts_per_tok": 2}),
     ],
 )
 def test_plain_causal_attention_is_accepted(kind, options):

@@ -7,8 +7,6 @@
 Shape letters: P prompts, R replies, T the most new tokens, H query heads, K key-value heads, d the width of a head.
 """
 
-import functools
-import logging
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, groupby
 from typing import NamedTuple
@@ -17,12 +15,9 @@ import torch
 from torch import Tensor
 
 from train.attention.partial import attend_part, merge_parts
-from train.attention.trial import find_difference
 from train.rollouts.layers import Layers
 from train.sampler import split_batches
 from train.session_tree import SessionTree, pack, to_device
-
-logger = logging.getLogger(__name__)
 
 PREFILL_TOKENS = 8192  # in one pass: more would cost memory, and time where processor caches are small
 MAX_MASKED_SCORES = 16_384  # on CPU, replies of several forks share a block if that masks at most this many scores
@@ -209,36 +204,3 @@ class KernelBranches(Branches):
         self._table = to_device(torch.tensor(blocks, dtype=torch.int32), self._device)
         self._most = max(block[1] for block in blocks)
         self._parts = kernels.count_parts([block[3] for block in blocks], self._kv_heads)
-
-
-def build_branches(cache: Sequence[Tensor], visible: Sequence[Visible], heads: int, max_new_tokens: int) -> Branches:
-    """Builds the attention of replies: on CUDA with the Triton kernels if they pass their trial, else with torch's."""
-    _, kv_heads, _, width = cache[0].shape
-    is_right = cache[0].is_cuda and find_kernel_fault(heads, kv_heads, width, cache[0].dtype) is None
-    return (KernelBranches if is_right else Branches)(cache, visible, heads, max_new_tokens)
-
-
-@functools.cache
-def find_kernel_fault(heads: int, kv_heads: int, width: int, dtype: torch.dtype) -> str | None:
-    """Compares the Triton kernels with torch's attention; logs and returns the fault, or None if they agree."""
-    rows = [Visible(start, length) for start, length in ((0, 1), (0, 650), (700, 33)) for _ in range(3)]
-    generator = torch.Generator().manual_seed(0)
-
-    def draw(*shape: int) -> Tensor:
-        return torch.randn(shape, generator=generator).to("cuda", dtype)
-
-    cache = [draw(2, kv_heads, 733, width)]
-    steps = [(draw(1, heads, len(rows), width), draw(2, 1, kv_heads, len(rows), width)) for _ in range(3)]
-
-    def attend(kind: type[Branches]) -> list[Tensor]:
-        branches, outputs = kind(cache, rows, heads, len(steps)), []
-        for query, (key, value) in steps:
-            outputs.append(branches.attend(0, query, key, value, 0.3))
-            branches.length += 1
-            branches.count.add_(1)
-        return [torch.cat(outputs)]
-
-    fault = find_difference(lambda: attend(KernelBranches), attend(Branches), ["results"], dtype)
-    if fault is not None:  # torch's own attention is used
-        logger.warning("sampling without Triton kernels, and slowly: %s", fault)
-    return fault

@@ -26,9 +26,10 @@ from train.candidates import Guide, ReplyTrie
 from train.config import SamplingConfig
 from train.memory import DISTRIBUTION_BYTES, get_cache_budget, get_token_bytes
 from train.policy import Policy
-from train.rollouts.branches import TrunkCache, Visible, build_branches
+from train.rollouts.branches import TrunkCache, Visible
+from train.rollouts.choice import build_branches, build_layers, choose_sampler
 from train.rollouts.decoder import Decoder
-from train.rollouts.layers import Layers, build_layers, try_layers
+from train.rollouts.layers import Layers
 from train.rollouts.sampling import draw_uniforms
 from train.sampler import split_batches
 from train.session_tree import get_head_shape
@@ -143,7 +144,7 @@ def generate(
     if config.max_cache_bytes is None and policy.device.type != "cpu":
         longest = max(map(len, prompts))
         config = config.within(get_cache_budget(policy.model, longest, policy.compute_dtype))
-    try_layers(policy)
+    choose_sampler(policy)
     with policy.forward_context():
         layers = build_layers(policy)
         for trunks in trunk_batches(prompts, config, policy.model.config, policy.compute_dtype):
