@@ -148,7 +148,11 @@ def stop_token(tokenizer: Any) -> int:
     Raises:
         BadConfig: There is no chat template, or it writes no special token behind a reply.
     """
-    template = tokenizer.chat_template
+    return _find_stop_token(tokenizer, tokenizer.chat_template)
+
+
+@lru_cache(maxsize=8)  # each call would list all added tokens
+def _find_stop_token(tokenizer: Any, template: str | None) -> int:
     if not template:
         raise BadConfig(
             "its tokenizer has no chat template, so the format of prompts and replies is unknown. "

@@ -38,6 +38,7 @@ class SessionTree:
             first n tokens; None if the reply has no continuation. Empty if no reply has one.
         paths: For each fork whose n replies of one token each are the nodes of a trie, a matrix (n, n): True where the
             node of a row sees the node of a column. Tries have no backward pass. Empty if each reply sees only itself.
+        prompts: For each fork, the number of first tokens of its replies that belong to the prompt. Empty if none do.
     """
 
     trunk: Sequence[int]
@@ -46,6 +47,7 @@ class SessionTree:
     targets: Sequence[tuple[int, int]] = ()
     continuations: Sequence[Sequence["Continuation | None"]] = ()
     paths: Sequence[Tensor] = ()
+    prompts: Sequence[int] = ()
 
 
 Continuation = tuple[int, Sequence[int]]
@@ -70,6 +72,7 @@ class PackedGroup:
             itself.
         targets: The group's slice of the pack's N reply tokens.
         replies: The group's slice of the pack's R replies.
+        prompt: Number of tokens before each reply that only it sees.
     """
 
     start: int
@@ -78,6 +81,7 @@ class PackedGroup:
     paths: Tensor | None
     targets: slice
     replies: slice
+    prompt: int = 0
 
 
 @dataclass(frozen=True)
@@ -143,17 +147,17 @@ class PackedTrees:
         """Yields each reply that forks from a trunk.
 
         Yields:
-            Its session, its step, its positions in the pack with those of its continuation, and those among them that
-            the continuation replaces.
+            Its session, its step, its positions in the pack with those of its own prompt and its continuation, and
+            those among them that the continuation replaces.
         """
         for span in self.spans:
             for group in span.groups:
                 start = group.start
                 replies = zip(self.reply_lengths[group.replies], self.replaced[group.replies], strict=True)
                 for length, replaced in replies:
-                    positions = range(start, start + length)
-                    yield span, group, positions, positions[replaced.start : replaced.stop]
-                    start += length
+                    first, start = start, start + group.prompt + length
+                    reply = range(first + group.prompt, start)
+                    yield span, group, range(first, start), reply[replaced.start : replaced.stop]
 
     def to(self, device: torch.device | str) -> "PackedTrees":
         """Returns a copy on another device."""
@@ -197,24 +201,26 @@ def pack(trees: Sequence[SessionTree]) -> PackedTrees:
         groups = []
         continuations = tree.continuations or [[None] * len(replies) for replies in tree.replies]
         paths: Sequence[Tensor | None] = tree.paths or [None] * len(tree.forks)
-        for fork, replies, others, group_paths in zip(tree.forks, tree.replies, continuations, paths, strict=True):
+        prompts = tree.prompts or [0] * len(tree.forks)
+        branches = zip(tree.forks, tree.replies, continuations, paths, prompts, strict=True)
+        for fork, replies, others, group_paths, prompt in branches:
             first, first_target, first_reply = len(tokens), len(targets), len(lengths)
             for reply, other in zip(replies, others, strict=True):
                 reply_start = len(tokens)
                 shared, continuation = other or (len(reply), ())
-                lengths.append(len(reply) + len(continuation))
-                replaced.append(range(shared, len(reply)))
-                for before, branch in ((0, reply), (shared, continuation)):
+                lengths.append(len(reply) - prompt + len(continuation))
+                replaced.append(range(shared - prompt, len(reply) - prompt))
+                for before, branch, given in ((0, reply, prompt), (shared, continuation, 0)):
                     if branch:
-                        # The last token of the prompt predicts the first one of every reply.
+                        # The last token of the trunk's prompt predicts the first one of every branch.
                         source = reply_start + before - 1 if before else start + fork - 1
-                        predicted_from += [source, *range(len(tokens), len(tokens) + len(branch) - 1)]
-                        targets += branch
+                        predicted_from += [source, *range(len(tokens), len(tokens) + len(branch) - 1)][given:]
+                        targets += branch[given:]
                         tokens += branch
                         positions += range(fork + before, fork + before + len(branch))
                         row_tokens += fork + before + len(branch)
             slices = slice(first_target, len(targets)), slice(first_reply, len(lengths))
-            groups.append(PackedGroup(first, len(tokens), fork, group_paths, *slices))
+            groups.append(PackedGroup(first, len(tokens), fork, group_paths, *slices, prompt))
         spans.append(PackedSpan(start, end, tuple(groups), sources, first_of_span))
     return PackedTrees(
         input_ids=torch.tensor([tokens]),

@@ -5,6 +5,8 @@ Early stages may train on the first steps of the sessions only, where copying is
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby, takewhile
+from operator import eq
 
 import torch
 from torch import Tensor
@@ -103,25 +105,43 @@ class SftTrainer:
 
 def sft_packs(batch: Sequence[SessionSteps], max_tokens: int) -> Iterator[PackedTrees]:
     """Packs a batch for passes of at most `max_tokens` tokens, but at least one session each."""
+    trees = [tree for _, session in groupby(batch, key=_session_id) for tree in _build_trees([*session])]
 
-    def cost(_: Sequence[SessionSteps], steps: SessionSteps) -> tuple[int]:
-        replies = steps[1]
-        return (replies[-1].end + sum(len(reply.target or ()) for reply in replies),)
+    def cost(_: Sequence[SessionTree], tree: SessionTree) -> tuple[int]:
+        return (len(tree.trunk) + sum(len(reply) for replies in tree.replies for reply in replies),)
 
-    return map(_pack, split_batches(batch, cost, max_tokens))
+    return map(pack, split_batches(trees, cost, max_tokens))
 
 
-def _pack(sessions: Sequence[SessionSteps]) -> PackedTrees:
-    """Packs trunks with their own replies as targets; if any target differs from the history, all are branches."""
-    if all(reply.target is None for _, replies in sessions for reply in replies):
-        return pack(
-            [
-                SessionTree(trunk.tokens[: replies[-1].end], targets=[(r.start, r.end) for r in replies])
-                for trunk, replies in sessions
-            ]
-        )
-    trees = []
-    for trunk, replies in sessions:
-        targets = [[reply.target or trunk.tokens[reply.start : reply.end]] for reply in replies]
-        trees.append(SessionTree(trunk.tokens[: replies[-1].start], [reply.start for reply in replies], targets))
-    return pack(trees)
+def _session_id(steps: SessionSteps) -> str:
+    return steps[0].session_id
+
+
+def _build_trees(session: Sequence[SessionSteps]) -> list[SessionTree]:
+    """Builds a tree for each trunk of a session, or a single one if all prompts begin as the last one does.
+
+    The prompts of `latest_step` do: they share the instructions and the actions before them.
+    """
+    prompts = [trunk.tokens[: replies[-1].start] for trunk, replies in session]
+    forks = [sum(takewhile(bool, map(eq, prompt, prompts[-1]))) for prompt in prompts]
+    is_one = all(len(replies) == 1 for _, replies in session) and forks[0] > 0 and forks == sorted(forks)
+    if len(session) == 1 or not is_one:
+        return [_build_tree(*steps) for steps in session]
+    branches = [
+        [*prompt[fork:], *_target(trunk, replies[0])]
+        for prompt, fork, (trunk, replies) in zip(prompts, forks, session, strict=True)
+    ]
+    own = [len(prompt) - fork for prompt, fork in zip(prompts, forks, strict=True)]
+    return [SessionTree(prompts[-1], forks, [[branch] for branch in branches], prompts=own)]
+
+
+def _build_tree(trunk: SessionTokens, replies: Sequence[ReplySpan]) -> SessionTree:
+    """Builds a trunk with its own replies as targets; if any target differs from the history, all are branches."""
+    if all(reply.target is None for reply in replies):
+        return SessionTree(trunk.tokens[: replies[-1].end], targets=[(reply.start, reply.end) for reply in replies])
+    targets = [[_target(trunk, reply)] for reply in replies]
+    return SessionTree(trunk.tokens[: replies[-1].start], [reply.start for reply in replies], targets)
+
+
+def _target(trunk: SessionTokens, reply: ReplySpan) -> Sequence[int]:
+    return reply.target or trunk.tokens[reply.start : reply.end]

@@ -162,16 +162,17 @@ def tokenize_session(
     """
     observations = observe_session(session, context, personas)
     trunks: list[SessionTokens] = []
-    grow = prompts_grow(tokenizer)
-    for observation in observations[-1:] if context.grows_by_appending else observations:
+    grow, encoded = prompts_grow(tokenizer), dict[str, list[int]]()
+    targets = [step for step, each in enumerate(session.steps) if is_target(each, inferred=inferred)]
+    for observation in observations[-1:] if context.grows_by_appending else [observations[step] for step in targets]:
         last = session.steps[observation["step"]]
         rationale = (last.rationale or "") if context.rationales else ""
         reply = past_reply(rationale, action_json(written_action(last.action)), prompt)
-        conversation = _Conversation(tokenizer, observation, prompt, context, reply)
+        conversation = _Conversation(tokenizer, observation, prompt, context, reply, encoded)
         by_fit: dict[tuple[_Fit, int], list[int]] = {}
-        for step in range(len(session.steps)) if context.grows_by_appending else [observation["step"]]:
+        for step in targets if context.grows_by_appending else [observation["step"]]:
             fit = conversation.fit(step, max_prompt_tokens, long_pages)
-            if fit is not None and is_target(session.steps[step], inferred=inferred):
+            if fit is not None:
                 by_fit.setdefault((fit, 0 if grow else step), []).append(step)
         for (fit, _), steps in by_fit.items():
             replies = [_reply(tokenizer, session, conversation, step, fit, prompt) for step in steps]

@@ -1,6 +1,8 @@
 """SFT teaches what it should: the loss of unpacked rows, whatever the history shows and however a batch is cut."""
 
 from copy import deepcopy
+from itertools import takewhile
+from operator import eq
 from typing import Literal
 
 import pytest
@@ -12,7 +14,7 @@ from tests.train.conftest import COMPACT, Tiny
 from train.config import OptimizerConfig, SftConfig, SftStage
 from train.policy import Policy
 from train.session_tree import enable_tree_attention
-from train.sft import SftTrainer
+from train.sft import SftTrainer, sft_packs
 from train.tokens import SessionTokens, tokenize_session
 
 STAGES = (SftStage(steps=3),)
@@ -38,8 +40,9 @@ def trainer_of(
 
 @pytest.mark.parametrize("average", ["tokens", "replies"])
 @pytest.mark.parametrize("rationales", [True, False])
-def test_the_loss_is_that_of_unpacked_rows(tiny, rationales, average):
-    context = ContextConfig(rationales=rationales)
+@pytest.mark.parametrize("scope", ["whole_session", "latest_step"])
+def test_the_loss_is_that_of_unpacked_rows(tiny, scope, rationales, average):
+    context = ContextConfig(scope=scope, rationales=rationales)
     trunks = [t for s in tiny.sessions[:4] for t in tokenize_session(tiny.tokenizer, s, context, COMPACT, 4096)]
     plain = tiny.plain_model()
     rows = []
@@ -56,6 +59,18 @@ def test_the_loss_is_that_of_unpacked_rows(tiny, rationales, average):
     trainer = trainer_of(tiny, trunks, average=average)
     assert trainer.compute_nll(trunks) == pytest.approx(-torch.cat(rows).sum().item() / len(rows), rel=1e-5)
     assert trainer.step(0)["loss"] == pytest.approx(expected[average], rel=1e-5)
+
+
+def test_prompts_of_latest_step_share_their_history(tiny):
+    session = max(tiny.sessions, key=lambda session: len(session.steps))
+    context = ContextConfig(scope="latest_step")
+    trunks = tokenize_session(tiny.tokenizer, session, context, COMPACT, 4096)
+    (packed,) = sft_packs([(trunk, trunk.replies) for trunk in trunks], 100_000)
+    assert packed.row_tokens == sum(len(trunk.tokens) for trunk in trunks)
+    alone = [trunk.tokens[: trunk.replies[0].start] for trunk in trunks]
+    shared = [len([*takewhile(bool, map(eq, prompt, alone[-1]))]) for prompt in alone]
+    own = sum(len(trunk.tokens) - fork for trunk, fork in zip(trunks, shared, strict=True))
+    assert packed.input_ids.numel() == len(alone[-1]) + own < 0.7 * packed.row_tokens
 
 
 @pytest.mark.parametrize("average", ["tokens", "replies"])
