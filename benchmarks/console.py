@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module, metadata
 
-# For each name the module and the first arguments that it stands for, and a summary.
+# For each name the module and the first arguments that it stands for, and a summary; "" is that of replay_sessions.
 PROGRAMS = {
     "train": ("agents.llm_grpo.train", "Train an LLM policy: SFT, GRPO, and a table on held-out users."),
     "rank": ("benchmarks.leaderboard", "Rank agents on the logged steps of a split."),
@@ -21,14 +21,14 @@ PROGRAMS = {
     "submit": ("benchmarks.leaderboard submit", "Verify a leaderboard and record its metrics."),
     "report": ("benchmarks.report", "Write a run or a leaderboard as one HTML page."),
     "sweep": ("benchmarks.sweep", "Make a file's runs, or a paper's table, over seeds; one table of all."),
-    "generate": ("replay_sessions generate", "Make sessions of the embedded demo shop."),
-    "import": ("replay_sessions import", "Read logs into a store."),
-    "show": ("replay_sessions show", "Look at a store, a session, a step or a page."),
-    "check": ("replay_sessions check", "Read every session and report what is wrong."),
-    "erase": ("replay_sessions erase", "Erase what is held of a person."),
-    "record": ("replay_sessions collect", "Collect what visitors of a shop do."),
-    "shop": ("replay_sessions shop", "Open the demo shop in a browser, and record visits."),
-    "export": ("replay_sessions export", "Write a store in another form."),
+    "generate": ("replay_sessions generate", ""),
+    "import": ("replay_sessions import", ""),
+    "show": ("replay_sessions show", ""),
+    "check": ("replay_sessions check", ""),
+    "erase": ("replay_sessions erase", ""),
+    "record": ("replay_sessions collect", ""),
+    "shop": ("replay_sessions shop", ""),
+    "export": ("replay_sessions export", ""),
     "ab": ("benchmarks.ab", "Predict with agents what a change of the demo shop does."),
     "ab pages": ("benchmarks.ab.pages", "Predict with agents what a change of any shop's pages does."),
     "rationales": ("agents.rationales", "Write the rationales that a store lacks."),
@@ -49,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(argv: Sequence[str]) -> int:
     # Imported here, so that Ctrl-C during the import prints one line too.
+    from replay_sessions.__main__ import COMMANDS  # noqa: PLC0415
     from replay_sessions.foundation.command_line import choose, run_command  # noqa: PLC0415
     from replay_sessions.foundation.packages import DISTRIBUTION, check_packages  # noqa: PLC0415
 
@@ -59,7 +60,7 @@ def _main(argv: Sequence[str]) -> int:
         if argv[:1] == ["--version"]:
             sys.stdout.write(f"{DISTRIBUTION} {metadata.version(DISTRIBUTION)}\n")
             return 0
-        summaries = {name: summary for name, (_, summary) in PROGRAMS.items()}
+        summaries = {name: summary or COMMANDS[path.split()[1]] for name, (path, summary) in PROGRAMS.items()}
         name, arguments = choose("command", summaries, argv, program=DISTRIBUTION, text=__doc__)
         check_packages()
         return _call(name, arguments)

@@ -14,7 +14,7 @@ copies without memory for them, resume, validation, other engines and objectives
 import argparse
 import copy
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,13 +23,12 @@ import torch
 from torch import Tensor
 
 from agents.policies import FOLDER
-from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
 from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig
 from shop_env.replies import MalformedReply, Reply, parse_reply
 from shop_env.reward import RewardConfig, score_reply
-from shop_env.reward.matching import exact_match
+from shop_env.reward.matching import is_exact
 from train.chat_template import stop_token
 from train.checkpoints import load_checkpoint
 from train.config import SamplingConfig
@@ -128,33 +127,21 @@ def take_step(
 
     # 4. Rewards (P, G): self-certainty is the mean over the tokens of the rationale (Shop-R1, section 3).
     certainty_R = stats.self_certainty.split(lengths_R)
-    rewards = []
-    for (_, step), replies, parsed in zip(steps_P, replies_P_G, parsed_P_G, strict=True):
-        for sampled, reply in zip(replies, parsed, strict=True):
-            certainty = mean_certainty(tokenizer, reply, sampled.tokens, certainty_R[len(rewards)])
-            rewards.append(score_reply(reply, step.action, REWARD, self_certainty=certainty).total)
-    rewards_P_G = torch.tensor(rewards).view(-1, G)
+    rewards_P_G = compute_rewards(tokenizer, steps_P, replies_P_G, parsed_P_G, certainty_R)
 
     # 5. Advantages (P, G): each reply relative to the others of its group (2402.03300).
     deviation_P_1 = rewards_P_G.std(dim=1, keepdim=True)
     advantages_P_G = (rewards_P_G - rewards_P_G.mean(dim=1, keepdim=True)) / (deviation_P_1 + 1e-6)
 
-    # 6. Loss: the mean over the tokens of each reply, then over replies. The ratio is 1 here, because the policy that
-    #    sampled is the one that is updated; its gradient is that of the log-probability. Clipping acts from a second
-    #    update on the same replies on.
-    advantages_N = advantages_P_G.flatten().repeat_interleave(torch.tensor(lengths_R))
-    weights_N = (1 / (torch.tensor(lengths_R) * len(lengths_R))).repeat_interleave(torch.tensor(lengths_R))
-    ratio_N = torch.exp(stats.log_probs - stats.log_probs.detach())
-    gain_N = torch.minimum(ratio_N * advantages_N, ratio_N.clamp(1 - EPSILON, 1 + EPSILON) * advantages_N)
-    kl_N = estimate_kl(stats.log_probs, reference_log_probs_N)
-    loss = (weights_N * (BETA * kl_N - gain_N)).sum()
+    # 6. Loss.
+    loss, kl = compute_loss(stats.log_probs, reference_log_probs_N, advantages_P_G, torch.tensor(lengths_R))
 
     # 7. Update.
     loss.backward()
     torch.nn.utils.clip_grad_norm_(policy.parameters(), 1.0)
     optimizer.step()
     optimizer.zero_grad()
-    return {**metrics, "kl": (weights_N * kl_N).sum().item(), "entropy": stats.entropy.mean().item()}
+    return {**metrics, "kl": kl.item(), "entropy": stats.entropy.mean().item()}
 
 
 def sample(
@@ -191,6 +178,22 @@ def build_trees(
         yield SessionTree(session.tokens[: last.start], starts, replies)
 
 
+def compute_rewards(
+    tokenizer: Any,
+    steps_P: list[tuple[SessionTokens, ReplySpan]],
+    replies_P_G: list[list[SampledReply]],
+    parsed_P_G: list[list[Reply | MalformedReply]],
+    certainty_R: Sequence[Tensor],
+) -> Tensor:
+    """Computes the rewards (P, G), with the self-certainty of each reply."""
+    rewards = []
+    for (_, step), replies, parsed in zip(steps_P, replies_P_G, parsed_P_G, strict=True):
+        for sampled, reply in zip(replies, parsed, strict=True):
+            certainty = mean_certainty(tokenizer, reply, sampled.tokens, certainty_R[len(rewards)])
+            rewards.append(score_reply(reply, step.action, REWARD, self_certainty=certainty).total)
+    return torch.tensor(rewards).view(-1, G)
+
+
 def mean_certainty(
     tokenizer: Any, reply: Reply | MalformedReply, tokens: list[int], certainty_n: Tensor
 ) -> float | None:
@@ -199,6 +202,22 @@ def mean_certainty(
         return None
     first, end = rationale_tokens(tokenizer, tokens, reply.rationale_span)
     return certainty_n[first:end].mean().item() if end > first else 0.0
+
+
+def compute_loss(
+    log_probs_N: Tensor, reference_log_probs_N: Tensor, advantages_P_G: Tensor, lengths_R: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Computes the loss and the KL to the reference: means over the tokens of each reply, then over replies.
+
+    The ratio is 1 here, because the policy that sampled is the one that is updated; its gradient is that of the
+    log-probability. Clipping acts from a second update on the same replies on.
+    """
+    advantages_N = advantages_P_G.flatten().repeat_interleave(lengths_R)
+    weights_N = (1 / (lengths_R * len(lengths_R))).repeat_interleave(lengths_R)
+    ratio_N = torch.exp(log_probs_N - log_probs_N.detach())
+    gain_N = torch.minimum(ratio_N * advantages_N, ratio_N.clamp(1 - EPSILON, 1 + EPSILON) * advantages_N)
+    kl_N = estimate_kl(log_probs_N, reference_log_probs_N)
+    return (weights_N * (BETA * kl_N - gain_N)).sum(), (weights_N * kl_N).sum()
 
 
 def estimate_kl(log_probs_N: Tensor, reference_log_probs_N: Tensor) -> Tensor:
@@ -213,14 +232,8 @@ def print_exact_match(label: str, policy: Policy, tokenizer: Any, sessions: list
     for name, temperature in (("greedy", 0.0), (f"at T {TEMPERATURE}", TEMPERATURE)):
         replies_P_1 = sample(policy, tokenizer, steps_P, np.random.default_rng(0), 1, temperature)
         texts = decode_replies(tokenizer, [reply.tokens for (reply,) in replies_P_1])
-        exact = [is_exact(text, step.action) for text, (_, step) in zip(texts, steps_P, strict=True)]
+        exact = [is_exact(parse_reply(text), step.action) for text, (_, step) in zip(texts, steps_P, strict=True)]
         print(f"{label}: {100 * np.mean(exact):.1f}% exact match of {len(exact)} validation steps, {name}")
-
-
-def is_exact(text: str, logged: Action) -> bool:
-    """Returns whether the text of a reply can be read and has the logged action."""
-    reply = parse_reply(text)
-    return isinstance(reply, Reply) and exact_match(reply.action, logged)
 
 
 if __name__ == "__main__":

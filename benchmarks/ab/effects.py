@@ -19,13 +19,11 @@ interval extends √(t(df)²·SE² + t(refits - 1)²·fit²) to either side.
 
 import math
 
-import numpy as np
-
 from benchmarks.ab.walks import Outcomes
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import Estimate
-from shop_env.metrics.clustered_errors import ClusteredError, Codes, Floats, clustered_error, t_interval
+from shop_env.metrics.clustered_errors import ClusteredError, Codes, Floats, mean_error, t_interval
 
 MEASURES = {"bought": "purchase rate", "steps": "steps a visit", "dollars": "dollars a visit"}
 
@@ -116,7 +114,7 @@ def _fit_error(gains: Floats, users: Codes) -> float:
             (visits, refits).
     """
     gains = gains - gains.mean(axis=1, keepdims=True)
-    squares = [gain.mean() ** 2 - difference_error(gain, users).standard_error ** 2 for gain in gains.T]
+    squares = [gain.mean() ** 2 - mean_error(gain, users).standard_error ** 2 for gain in gains.T]
     return math.sqrt(max(0.0, sum(squares) / (len(squares) - 1)))
 
 
@@ -130,7 +128,7 @@ def paired_effect(before: Floats, after: Floats, users: Codes, fit: ClusteredErr
         fit: The error that comes from the agent's fit. If None, the interval does not include it.
     """
     differences = after - before
-    mean, error = float(differences.mean()), difference_error(differences, users)
+    mean, error = float(differences.mean()), mean_error(differences, users)
     margins = [mean - t_interval(mean, part)[0] for part in (error, fit) if part and part.standard_error]
     low, high = mean - math.hypot(*margins), mean + math.hypot(*margins)
     return Effect(
@@ -142,14 +140,6 @@ def paired_effect(before: Floats, after: Floats, users: Codes, fit: ClusteredErr
         before=float(before.mean()),
         fit_error=fit.standard_error if fit else 0.0,
     )
-
-
-def difference_error(differences: Floats, users: Codes) -> ClusteredError:
-    """Returns the CR2 standard error over users of a mean difference; it is infinite if there is a single user."""
-    codes = np.unique(users, return_inverse=True)[1]
-    influences = np.bincount(codes, weights=differences - differences.mean())
-    error = clustered_error(influences / len(users), np.bincount(codes) / len(users))
-    return error or ClusteredError(math.inf, 1.0, 1)
 
 
 def prediction(effect: Effect, true: Effect) -> Prediction:

@@ -78,6 +78,24 @@ def clustered_error(influences: Floats, shares: Floats) -> ClusteredError | None
     return ClusteredError(standard_error, float(1 / spread), int(np.sum(shares > 0)))
 
 
+def mean_error(values: Floats, clusters: Codes) -> ClusteredError:
+    """Computes the CR2 standard error of the mean of values, such as paired differences, over clusters.
+
+    It is infinite if there is a single cluster.
+
+    Args:
+        values: Shape (n,).
+        clusters: The cluster of each value as a number, (n,).
+
+    >>> mean_error(np.array([1.0, 2.0, 6.0]), np.arange(3)).standard_error ** 2
+    2.333333333333333
+    """
+    codes = np.unique(clusters, return_inverse=True)[1]
+    influences = np.bincount(codes, weights=values - values.mean())
+    error = clustered_error(influences / len(values), np.bincount(codes) / len(values))
+    return error or ClusteredError(math.inf, 1.0, 1)
+
+
 def value_error(influences: Floats, shares: Floats) -> ClusteredError | None:
     """Computes the jackknife standard error of a single value; arguments and None as for `clustered_error`."""
     error = clustered_error(influences, shares)

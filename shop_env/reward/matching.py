@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from replay_sessions.schema import Action, Click, reply_action
+from shop_env.replies import MalformedReply, Reply
 from shop_env.reward.similarity import ROUNDING, rouge_l
 
 TextMatch = Literal["exact", "normalised", "similar"]
@@ -48,6 +49,11 @@ def exact_match(predicted: Fields, logged: Fields, text: TextMatch = "exact") ->
     if text == "normalised":
         return _normalised(fields["text"]) == _normalised(wanted["text"])
     return rouge_l(fields["text"], wanted["text"]) >= SIMILAR - ROUNDING
+
+
+def is_exact(reply: Reply | MalformedReply, logged: Action) -> bool:
+    """Returns whether a reply could be read and has exactly the logged action."""
+    return isinstance(reply, Reply) and exact_match(reply.action, logged)
 
 
 def is_wrong_click(predicted: Action, logged: Action) -> bool:

@@ -25,8 +25,8 @@ from replay_sessions.schema import Action, written_action
 from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice, open_source, scored_indices
 from shop_env.observation import ContextConfig, Observation, persona_texts
 from shop_env.prompts import Message, PromptConfig, prompt_of, render_prompt
-from shop_env.replies import Extraction, MalformedReply, Reply, extraction_of, parse_reply
-from shop_env.reward.matching import exact_match, unlogged_fields
+from shop_env.replies import Extraction, MalformedReply, extraction_of, parse_reply
+from shop_env.reward.matching import is_exact, unlogged_fields
 from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
 
 SPLIT_CHOICES: tuple[str, ...] = ("train", "validation", "test", "all")
@@ -93,7 +93,7 @@ def score_step(reply: str, answer: Mapping[str, Any], reward: RewardConfig, extr
         reward=breakdown.without_certainty,
         reward_breakdown=asdict(breakdown),
         best_reward=best_breakdown(logged, reward).total,
-        exact_match=None if unlogged_fields(logged) else isinstance(read, Reply) and exact_match(read.action, logged),
+        exact_match=None if unlogged_fields(logged) else is_exact(read, logged),
         logged_action=written_action(logged),
         problem=problem.problem if problem else None,
         problem_detail=problem.detail if problem else None,

@@ -29,7 +29,7 @@ from shop_env.observation import ContextConfig, ObservedSession
 from shop_env.prompts import PromptConfig, render_prompt
 from shop_env.replies import Extraction, Reply, parse_reply
 from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
-from shop_env.reward.matching import exact_match
+from shop_env.reward.matching import is_exact
 from shop_env.reward.score import TERM_NAMES
 from shop_env.versions import SCORING_VERSION
 from train.chat_template import chat_messages
@@ -158,7 +158,7 @@ def score_completion(
     reply = parse_reply(text, config.extraction)
     breakdown = score_reply(reply, logged, config.reward, self_certainty=self_certainty)
     metrics: dict[str, float] = {term: getattr(breakdown, term) for term in TERM_NAMES}
-    metrics["exact_match"] = float(isinstance(reply, Reply) and exact_match(reply.action, logged))
+    metrics["exact_match"] = float(is_exact(reply, logged))
     metrics["readable"] = float(isinstance(reply, Reply))
     return breakdown, metrics
 

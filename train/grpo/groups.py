@@ -15,7 +15,7 @@ from typing import Any
 from replay_sessions.schema import ACTION_CLASSES, Action, Click
 from shop_env.replies import Extraction, MalformedReply, Reply, parse_reply
 from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
-from shop_env.reward.matching import exact_match, unlogged_fields
+from shop_env.reward.matching import is_exact, unlogged_fields
 from shop_env.reward.score import NOTHING, TERM_NAMES
 from train.flops import Work, causal_pairs
 from train.grpo.likelihood import logged_continuations
@@ -83,7 +83,7 @@ class Group:
     @property
     def exact(self) -> float:
         """The share of sampled replies that match the logged action exactly."""
-        hits = [isinstance(r.reply, Reply) and exact_match(r.reply.action, self.step.action) for r in self.sampled]
+        hits = [is_exact(rollout.reply, self.step.action) for rollout in self.sampled]
         return sum(hits) / len(hits)
 
     @property

@@ -17,12 +17,20 @@ from typing import assert_never
 
 import numpy as np
 
-from benchmarks.ab.effects import Effect, difference_error, paired_effect
+from benchmarks.ab.effects import Effect, paired_effect
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
 from replay_sessions.schema import Action, Click, Scroll, Terminate, TypeAndSubmit
 from shop_env.evaluation.comparing import LEVEL, is_significant
-from shop_env.metrics.clustered_errors import NO_SPREAD, Codes, Floats, holm, smallest_difference, t_p_value
+from shop_env.metrics.clustered_errors import (
+    NO_SPREAD,
+    Codes,
+    Floats,
+    holm,
+    mean_error,
+    smallest_difference,
+    t_p_value,
+)
 
 
 class Difference(Record):
@@ -55,7 +63,7 @@ def differences(before: Floats, after: Floats, users: Codes) -> list[Difference]
         users: The number of each step's user, (steps,).
     """
     effects = [paired_effect(a, b, users) for a, b in zip(before.T, after.T, strict=True)]
-    errors = [difference_error(of_kind, users) for of_kind in (after - before).T]
+    errors = [mean_error(of_kind, users) for of_kind in (after - before).T]
     p_values = [t_p_value(effect.difference, error) for effect, error in zip(effects, errors, strict=True)]
     return [
         Difference(
