@@ -94,20 +94,21 @@ def weigh_without_draws(
 ) -> dict[int, WeighedActions]:
     """Computes the shares on the pages that need no draws, by the page's index in `observations`.
 
-    A page needs none if its candidates are all possible actions, and the policy writes an empty rationale.
+    With `rationales`, a page needs none if its candidates are all possible actions and the policy writes an empty
+    rationale; without, if the greedy reply is one of the candidates, so that it proposes no other.
 
     Args:
         rationales: The number of draws that the empty rationale counts as; 0 does not check that the policy writes it.
         prompt: The prompt's config, whose words for typing and scrolling the candidates have.
         tries: For each page, the replies that a restricted policy chooses among; empty for other policies.
     """
-    candidates_by_index, min_probability = {}, NO_RATIONALE if rationales else 0.0
+    candidates_by_index = {}
     for index, observation in enumerate(observations):
         candidates = _offered(observation, prompt)
         accepts_text = any(element.accepts == "type" for element in find_elements(observation["page"]))
         # A policy that reads rationales writes them, so a pass to check that is not worth its time.
-        writes = min_probability > 0 and any(past["rationale"] for past in observation["history"])
-        if len(candidates) < MAX_CANDIDATES and not accepts_text and not writes:
+        writes = any(past["rationale"] for past in observation["history"])
+        if not rationales or (len(candidates) < MAX_CANDIDATES and not accepts_text and not writes):
             candidates_by_index[index] = candidates
     pages = [
         (prompts[index], ("",), candidates, tries[index] if tries else None)
@@ -115,10 +116,10 @@ def weigh_without_draws(
     ]
     return {
         index: WeighedActions(candidates, {"": rationales or 1}, shares, empty)
-        for (index, candidates), (shares, (empty,)) in zip(
+        for (index, candidates), (shares, (empty,), is_complete) in zip(
             candidates_by_index.items(), compute_shares(policy, tokenizer, pages), strict=True
         )
-        if empty >= min_probability
+        if (empty >= NO_RATIONALE if rationales else is_complete)
     }
 
 
@@ -168,18 +169,19 @@ def weigh_actions(
     ]
     computed = compute_shares(policy, tokenizer, pages)
     return [
-        WeighedActions(*page, shares, totals[0]) for page, (shares, totals) in zip(page_inputs, computed, strict=True)
+        WeighedActions(*page, shares, totals[0])
+        for page, (shares, totals, _) in zip(page_inputs, computed, strict=True)
     ]
 
 
 @torch.no_grad()
 def compute_shares(
     policy: Policy, tokenizer: Any, pages: Iterable[PageToWeigh]
-) -> Iterator[tuple[Tensor, list[float]]]:
-    """Yields for each page the candidates' shares after each rationale, and the total probability of each rationale.
+) -> Iterator[tuple[Tensor, list[float], bool]]:
+    """Yields for each page the candidates' shares, the total probabilities, and whether the greedy reply is listed.
 
     Shares are (rationales, candidates), and rows sum to 1. The probability of a rationale sums over its replies with
-    the candidates. Common beginnings of replies are computed once, and so are the pages of a session if its steps come
+    the candidates. A greedy reply is listed if it is one of these replies. Common beginnings of replies are computed once, and so are the pages of a session if its steps come
     in order.
     """
     runs = _runs(_Trie(tokenizer, page) for page in pages)
@@ -210,7 +212,7 @@ def compute_shares(
         log_probs = log_probs.double().cpu()
         for node_log_probs, trie in zip(log_probs.split([len(trie.parents) for trie in tries]), tries, strict=True):
             table = (trie.paths[trie.ends].double() @ node_log_probs).view(trie.rationales, -1)
-            yield table.softmax(dim=1), table.logsumexp(dim=1).exp().tolist()
+            yield table.softmax(dim=1), table.logsumexp(dim=1).exp().tolist(), trie.holds_greedy(node_log_probs.exp())
 
 
 def _runs(tries: Iterable["_Trie"]) -> Iterator[list["_Trie"]]:
@@ -243,7 +245,7 @@ class _Trie:
     def __init__(self, tokenizer: Any, page: PageToWeigh) -> None:
         self.prompt, rationales, candidates, restriction = page
         self.rationales = len(rationales)
-        trie = TokenTrie()
+        self._trie = trie = TokenTrie()
         self.ends: list[int] = []
         self.allowed: list[Allowed] = []
         for reply in reply_tokens(
@@ -261,6 +263,21 @@ class _Trie:
             if parent >= 0:
                 paths[node] |= paths[parent]
         self.paths = torch.from_numpy(paths)
+
+    def holds_greedy(self, probabilities: Tensor) -> bool:
+        """Returns whether the likeliest token after each node, from the root on, leads to the end of a reply.
+
+        Args:
+            probabilities: That of each node's token after its parent, (n,).
+        """
+        node, children = 0, self._trie.children[0]
+        while children:
+            shares = {child: float(probabilities[child - 1]) for child in children.values()}
+            node = max(shares, key=shares.__getitem__)
+            if shares[node] <= 1 - sum(shares.values()):
+                return False  # another token may be likelier
+            children = self._trie.children[node]
+        return True
 
 
 def stratified_uniforms(sources: Sequence[np.random.Generator], draws: int, max_new_tokens: int) -> Tensor:

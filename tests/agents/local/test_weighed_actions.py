@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from agents.local.weighed_actions import compute_shares, weigh_actions
-from replay_sessions.schema import Action, TypeAndSubmit
+from agents.local.weighed_actions import compute_shares, weigh_actions, weigh_without_draws
+from replay_sessions.schema import Action, Terminate, TypeAndSubmit
 from shop_env.candidates import candidate_actions
 from shop_env.observation import observe_session
 from shop_env.prompts import PromptConfig
-from tests.agents.local.test_decoding import plain_shares
-from tests.train.conftest import prompt_tokens
+from shop_env.replies import format_reply
+from tests.agents.local.test_decoding import plain_shares, taught
+from tests.train.conftest import COMPACT, prompt_tokens
 from tests.train.conftest import tiny as tiny
 from train.policy import Policy
 from train.rollouts.sampling import draw_uniforms
@@ -22,10 +23,26 @@ def test_a_policy_s_shares_equal_those_of_one_forward_pass_per_candidate(tiny):
     rationales = ["I look at it.", "Too dear."]
     plain = tiny.plain_model()
     pages = [(prompt[: len(prompt) // 2], ["Yes."], candidates[:1], None), (prompt, rationales, candidates, None)]
-    _, (shares, _) = compute_shares(Policy(tiny.model), tiny.tokenizer, pages)
+    _, (shares, *_) = compute_shares(Policy(tiny.model), tiny.tokenizer, pages)
     for rationale, row in zip(rationales, shares, strict=True):
         expected = plain_shares(plain, tiny.tokenizer, prompt, rationale, candidates)
         assert row.tolist() == pytest.approx(expected.tolist(), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("action", "is_listed"), [(Terminate(), True), (TypeAndSubmit(name="search", text="an odd text"), False)]
+)
+def test_a_page_needs_a_greedy_reply_if_it_is_no_candidate(tiny, action, is_listed):
+    observation = observe_session(tiny.sessions[0])[1]
+    policy = taught(tiny, observation, [format_reply("", action)])
+    prompt = prompt_tokens(tiny.tokenizer, observation, COMPACT)
+    arguments = Policy(policy.model), tiny.tokenizer, [prompt], [observation]
+    found = weigh_without_draws(*arguments, 0, COMPACT)
+    (drawn,) = weigh_actions(*arguments, draw_uniforms([np.random.default_rng(0)], 0, 40), COMPACT)
+    assert (action in candidate_actions(observation)) == is_listed == (0 in found)
+    assert action in drawn.candidates
+    if is_listed:
+        assert found[0].probabilities(0) == pytest.approx(drawn.probabilities(0))
 
 
 def test_draws_that_cannot_be_read_favour_no_action(tiny):
