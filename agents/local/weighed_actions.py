@@ -181,8 +181,8 @@ def compute_shares(
     """Yields for each page the candidates' shares, the total probabilities, and whether the greedy reply is listed.
 
     Shares are (rationales, candidates), and rows sum to 1. The probability of a rationale sums over its replies with
-    the candidates. A greedy reply is listed if it is one of these replies. Common beginnings of replies are computed once, and so are the pages of a session if its steps come
-    in order.
+    the candidates. A greedy reply is listed if it is one of these replies. Common beginnings of replies are computed
+    once, and so are the pages of a session if its steps come in order.
     """
     runs = _runs(_Trie(tokenizer, page) for page in pages)
     for batch in split_batches(runs, lambda _, run: (_count_tokens(run),), PASS_TOKENS):
