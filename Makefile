@@ -5,7 +5,7 @@ VENV ?= .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
-.PHONY: gpu gpu-tests gpu-speed gpu-lm help setup train train-lm report docs test test-long test-slow test-browser test-gpu test-vllm test-verl test-trl test-serving test-oldest test-floors check format golden leaderboard bench clean
+.PHONY: gpu gpu-tests gpu-speed gpu-lm help setup train train-lm report docs test test-long test-slow test-browser test-gpu test-vllm test-verl test-trl test-serving test-kernels test-oldest test-floors check format golden leaderboard bench clean
 
 help:
 	@echo "make train        train on the demo shop and print the table on held-out users (9 minutes, two quiet cores)"
@@ -21,6 +21,7 @@ help:
 	@echo "make test-trl     our loss and gradients against TRL's GRPOTrainer; TRL against the served env"
 	@echo "make test-verl    our steps, their order and their rewards in verl"
 	@echo "make test-serving the env in OpenEnv, verifiers and Inspect"
+	@echo "make test-kernels sampling's kernels without a GPU: Triton's interpreter and ptxas"
 	@echo "make test-oldest  the core's tests with the oldest versions that pyproject.toml allows"
 	@echo "make test-floors  the same for training, agents, reports and TRL; vLLM, verl and Ray by pip's dry run"
 	@echo "make leaderboard  rank the scripted agents on the demo shop"
@@ -90,6 +91,12 @@ test-slow: $(READY)
 test-browser: $(READY) docs
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,browser]"
 	$(PY) -m pytest -m browser $(ARGS)
+
+# Sampling's kernels without a GPU. Triton (0.7 GB) lies in a folder of its own, because torch for the CPU has none.
+KERNELS := $(VENV)-kernels
+test-kernels: $(READY)
+	test -e $(KERNELS)/triton || $(PY) -m pip install --quiet --disable-pip-version-check --no-deps --target $(KERNELS) triton==3.7.1
+	PYTHONPATH=$(KERNELS) $(PY) -m pytest -m "slow or not slow" $(ARGS) tests/train/rollouts/test_tiles.py
 
 # Tests that need something of the machine; pytest's exit code 5 says that there are none.
 test-gpu: $(READY)

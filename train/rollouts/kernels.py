@@ -24,14 +24,30 @@ _LEAST_PART = 256  # fewest tokens of a prompt that are worth another program
 
 
 @triton.jit
-def _meet(queries, keys, values, at, seen, columns, scale, largest, total, weighed):
-    key = tl.load(keys + at[None, :] + columns[:, None], mask=seen[None, :], other=0.0)
+def _load_heads(start, mask, columns, width: tl.constexpr):
+    """Loads heads, with zeros in the columns behind their width, which is padded to a power of two."""
+    if width & (width - 1) == 0:
+        return tl.load(start + columns, mask=mask, other=0.0)
+    return tl.load(start + columns, mask=mask & (columns < width), other=0.0)
+
+
+@triton.jit
+def _store_heads(start, heads, mask, columns, width: tl.constexpr):
+    if width & (width - 1) == 0:
+        tl.store(start + columns, heads, mask=mask)
+    else:
+        tl.store(start + columns, heads, mask=mask & (columns < width))
+
+
+@triton.jit
+def _meet(queries, keys, values, at, seen, columns, width: tl.constexpr, scale, largest, total, weighed):
+    key = _load_heads(keys + at[None, :], seen[None, :], columns[:, None], width)
     scores = tl.dot(queries, key, input_precision="ieee") * scale
     scores = tl.where(seen[None, :], scores, float("-inf"))
     larger = tl.maximum(largest, tl.max(scores, 1))
     weights = tl.exp(scores - larger[:, None])
     fade = tl.exp(largest - larger)
-    value = tl.load(values + at[:, None] + columns[None, :], mask=seen[:, None], other=0.0)
+    value = _load_heads(values + at[:, None], seen[:, None], columns[None, :], width)
     weighed = weighed * fade[:, None] + tl.dot(weights.to(value.dtype), value, input_precision="ieee")
     return larger, total * fade + tl.sum(weights, 1), weighed
 
@@ -39,7 +55,7 @@ def _meet(queries, keys, values, at, seen, columns, scale, largest, total, weigh
 @triton.jit
 def _trunk(
     query, keys, values, blocks, output, log_sums, scale, rows, tokens, kv_heads: tl.constexpr, group: tl.constexpr,
-    padded: tl.constexpr, width: tl.constexpr, step: tl.constexpr, parts: tl.constexpr,
+    padded: tl.constexpr, width: tl.constexpr, span: tl.constexpr, step: tl.constexpr, parts: tl.constexpr,
 ):  # fmt: skip
     block, head, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     first, count = tl.load(blocks + 4 * block), tl.load(blocks + 4 * block + 1)
@@ -47,56 +63,58 @@ def _trunk(
     chunk = tl.cdiv(tl.cdiv(length, parts), step) * step
     low = part * chunk
     high = tl.minimum(low + chunk, length)
-    lanes, columns, steps = tl.arange(0, padded), tl.arange(0, width), tl.arange(0, step)
+    lanes, columns, steps = tl.arange(0, padded), tl.arange(0, span), tl.arange(0, step)
     is_row = lanes // group < count
     places = (first + lanes // group) * kv_heads * group + head * group + lanes % group
-    queries = tl.load(query + places[:, None] * width + columns[None, :], mask=is_row[:, None], other=0.0)
+    queries = _load_heads(query + places[:, None] * width, is_row[:, None], columns[None, :], width)
     largest = tl.full([padded], float("-inf"), tl.float32)
     total = tl.zeros([padded], tl.float32)
-    weighed = tl.zeros([padded, width], tl.float32)
+    weighed = tl.zeros([padded, span], tl.float32)
     base = (head * tokens + start).to(tl.int64) * width
     for token in range(low, high, step):
         at, seen = base + (token + steps) * width, token + steps < high
-        largest, total, weighed = _meet(queries, keys, values, at, seen, columns, scale, largest, total, weighed)
+        largest, total, weighed = _meet(queries, keys, values, at, seen, columns, width, scale, largest, total, weighed)
     to = part * rows * kv_heads * group + places
     is_empty = total == 0  # the part lies behind the end of this prompt
     result = weighed / tl.where(is_empty, 1.0, total)[:, None]
-    tl.store(output + to[:, None] * width + columns[None, :], result, mask=is_row[:, None])
+    _store_heads(output + to[:, None] * width, result, is_row[:, None], columns[None, :], width)
     tl.store(log_sums + to, tl.where(is_empty, float("-inf"), largest + tl.log(total)), mask=is_row)
 
 
 @triton.jit
 def _own(
     query, key, value, own_keys, own_values, length, results, log_sums, output, scale, rows, most,
-    kv_heads: tl.constexpr, group: tl.constexpr, padded: tl.constexpr, width: tl.constexpr, step: tl.constexpr,
-    parts: tl.constexpr,
+    kv_heads: tl.constexpr, group: tl.constexpr, padded: tl.constexpr, width: tl.constexpr, span: tl.constexpr,
+    step: tl.constexpr, parts: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     place = row * kv_heads + tl.program_id(1)
-    lanes, columns, steps = tl.arange(0, padded), tl.arange(0, width), tl.arange(0, step)
+    lanes, columns, steps = tl.arange(0, padded), tl.arange(0, span), tl.arange(0, step)
     is_row = lanes < group
     places = place * group + lanes
-    queries = tl.load(query + places[:, None] * width + columns[None, :], mask=is_row[:, None], other=0.0)
-    new_key, new_value = tl.load(key + place * width + columns), tl.load(value + place * width + columns)
+    queries = _load_heads(query + places[:, None] * width, is_row[:, None], columns[None, :], width)
+    always = tl.full([span], True, tl.int1)
+    new_key = _load_heads(key + place * width, always, columns, width)
+    new_value = _load_heads(value + place * width, always, columns, width)
     now = tl.load(length)
     keys, values = own_keys + place * most * width, own_values + place * most * width
-    tl.store(keys + now * width + columns, new_key)
-    tl.store(values + now * width + columns, new_value)
+    _store_heads(keys + now * width, new_key, always, columns, width)
+    _store_heads(values + now * width, new_value, always, columns, width)
     largest = tl.sum(queries.to(tl.float32) * new_key.to(tl.float32)[None, :], 1) * scale
     total = tl.full([padded], 1.0, tl.float32)
-    weighed = tl.zeros([padded, width], tl.float32) + new_value.to(tl.float32)[None, :]
+    weighed = tl.zeros([padded, span], tl.float32) + new_value.to(tl.float32)[None, :]
     for token in range(0, now, step):
         at, seen = (token + steps) * width, token + steps < now
-        largest, total, weighed = _meet(queries, keys, values, at, seen, columns, scale, largest, total, weighed)
+        largest, total, weighed = _meet(queries, keys, values, at, seen, columns, width, scale, largest, total, weighed)
     for part in tl.static_range(parts):
         at = part * rows * kv_heads * group + places
         log_sum = tl.load(log_sums + at, mask=is_row, other=float("-inf"))
-        result = tl.load(results + at[:, None] * width + columns[None, :], mask=is_row[:, None], other=0.0)
+        result = _load_heads(results + at[:, None] * width, is_row[:, None], columns[None, :], width)
         larger = tl.maximum(largest, log_sum)
         fade, share = tl.exp(largest - larger), tl.exp(log_sum - larger)
         total, weighed, largest = total * fade + share, weighed * fade[:, None] + result * share[:, None], larger
     merged = (weighed / total[:, None]).to(output.dtype.element_ty)
-    tl.store(output + places[:, None] * width + columns[None, :], merged, mask=is_row[:, None])
+    _store_heads(output + places[:, None] * width, merged, is_row[:, None], columns[None, :], width)
 
 
 def attend_to_trunks(
@@ -120,12 +138,13 @@ def attend_to_trunks(
     kv_heads, tokens = cache.shape[1:3]
     group = heads // kv_heads
     queries = _pad(most * group)
-    step, stages = choose_tiles(width, queries, query.element_size(), _shared_bytes())
+    span = triton.next_power_of_2(width)
+    step, stages = choose_tiles(span, queries, query.element_size(), _shared_bytes())
     output = query.new_empty(parts, *query.shape, dtype=torch.float32)
     log_sums = output.new_empty(parts, rows, heads)
     _trunk[(len(blocks), kv_heads, parts)](
-        query, *cache, blocks, output, log_sums, scale, rows, tokens, kv_heads, group, queries, width, step,
-        parts, num_warps=4, num_stages=stages,
+        query, *cache, blocks, output, log_sums, scale, rows, tokens, kv_heads, group, queries, width, span,
+        step, parts, num_warps=4, num_stages=stages,
     )  # fmt: skip
     return output, log_sums
 
@@ -158,13 +177,15 @@ def attend_to_own(
     output = torch.empty_like(query)
     _own[(rows, kv_heads)](
         query, key, value, *own, length, *of_trunk, output, scale, rows, most, kv_heads, heads // kv_heads,
-        _pad(heads // kv_heads), width, 32, len(of_trunk[0]), num_warps=2, num_stages=2,
+        _pad(heads // kv_heads), width, triton.next_power_of_2(width), 32, len(of_trunk[0]), num_warps=2, num_stages=2,
     )  # fmt: skip
     return output
 
 
 @cache
 def _shared_bytes() -> int:
+    if not torch.cuda.is_available():  # in Triton's interpreter
+        return 0
     utils = triton.runtime.driver.active.utils
     return int(utils.get_device_properties(torch.cuda.current_device())["max_shared_mem"])
 
