@@ -237,7 +237,7 @@ class ModelConfig(Config):
         lora: Trains small matrices beside the model's own (a table [model.lora] in a preset). None trains the model
             itself.
         gradient_checkpointing: Computes layers again in the backward pass instead of keeping them, except for their
-            attention. None does so where memory would not suffice (train/attention/choice.py).
+            attention. None does so where memory would not suffice (train/attention/selection.py).
         sharded: Shards weights, gradients and moments over the processes of a run (train/ranks.py), for a model that
             does not fit one GPU; otherwise each process holds all of them.
     """

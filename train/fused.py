@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from replay_sessions.foundation.errors import first_line
-from train.attention.structured import Structured, attention_dtype
+from train.attention.structured import StructuredAttention, attention_dtype
 from train.session_tree import SessionTree, pack
 
 TOLERANCE = 0.05  # the largest difference after all layers, relative to the norms of states and gradients
@@ -132,7 +132,10 @@ def _trial(model: Any, autocast: torch.dtype | None) -> tuple[Tensor, Tensor]:
     embedded = model.get_input_embeddings()(packed.input_ids).detach().requires_grad_()
     with torch.enable_grad(), torch.autocast(device.type, dtype=autocast, enabled=autocast is not None):
         output = model.get_decoder()(
-            inputs_embeds=embedded, position_ids=packed.position_ids, layout=Structured(packed), use_cache=False
+            inputs_embeds=embedded,
+            position_ids=packed.position_ids,
+            layout=StructuredAttention(packed),
+            use_cache=False,
         )
     states = output.last_hidden_state[0].float()
     weights = torch.randn(states.shape, generator=generator).to(device)

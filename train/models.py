@@ -25,7 +25,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig, 
 from transformers.utils.logging import disable_progress_bar
 
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, first_line
-from train.attention.structured import Structured
+from train.attention.structured import StructuredAttention
 from train.chat_template import bind_template, check_template, stop_token
 from train.lora import ADAPTER_FILE
 from train.model_paths import EXPECTED, GGUF, check_config, check_model, find_file
@@ -196,7 +196,7 @@ def _config_faults(model: Any, max_tokens: int | None) -> Iterator[str]:
             yield f"it has {len(module.weight)} positions, and {lengths}"
 
 
-class _CountingAttention(Structured):
+class _CountingAttention(StructuredAttention):
     """Attention that counts its calls, one for each layer."""
 
     calls = 0

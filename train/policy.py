@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 from shop_env.reward.score import SelfCertainty
-from train.attention.structured import KeptResults, Structured
+from train.attention.structured import KeptResults, StructuredAttention
 from train.config import HeadPrecision
 from train.lora import copy_adapter, has_adapter, using_adapter
 from train.machine import Precision
@@ -173,7 +173,7 @@ class Policy(nn.Module):
             It acts in training mode only.
         product_layers: The number of layers in which gradient checkpointing keeps matrix products all the same.
         keeps_attention: Whether gradient checkpointing keeps the results of attention.
-        attention: Builds the attention of passes over a whole pack (train/attention/choice.py).
+        attention: Builds the attention of passes over a whole pack (train/attention/selection.py).
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class Policy(nn.Module):
         gradient_checkpointing: bool = False,
         product_layers: int = 0,
         keeps_attention: bool = True,
-        attention: TreeAttention = Structured,
+        attention: TreeAttention = StructuredAttention,
     ) -> None:
         super().__init__()
         self.model = model
@@ -279,7 +279,7 @@ class Policy(nn.Module):
         """Passes over a pack, and applies `head` to states (N, H), the output weight (V, H) and `targets` (N,)."""
         attention = packed.attended_by(self.attention)
         keeps = self._keeps_attention and self.training and torch.is_grad_enabled()
-        if keeps and isinstance(attention, Structured):
+        if keeps and isinstance(attention, StructuredAttention):
             attention = KeptResults(attention)
         head = partial(head, targets=packed.targets)
         output: T = self(packed.input_ids, packed.position_ids, attention, packed.predicted_from, head)

@@ -27,7 +27,7 @@ from shop_env.metrics import step_metrics
 from shop_env.prompts import prompt_of
 from shop_env.replies import extraction_of
 from shop_env.reward.score import LOG_LIKELIHOOD, describe_scale
-from train.attention.choice import choose_attention
+from train.attention.selection import choose_attention
 from train.candidates import CandidateTries, StepCandidates
 from train.chat_template import bind_template, writes_date
 from train.checkpoints import CHECKPOINT_FILE, CheckpointInfo, load_checkpoint, read_info, save_checkpoint

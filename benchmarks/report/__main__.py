@@ -22,7 +22,7 @@ import tyro
 from benchmarks.report.evidence import judge, read_evidence
 from benchmarks.report.paper_table import chosen_columns
 from benchmarks.report.session_data import session_data
-from benchmarks.report.step_figures import differences, headline
+from benchmarks.report.step_tables import differences, headline
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig

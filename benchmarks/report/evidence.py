@@ -1,7 +1,7 @@
 """Reads an evaluation with its records and classifies each answer, for the tables and the viewer of a report.
 
     results.json, agents/*/steps.jsonl, the store ─► read_evidence ─► Evidence ─► judge ─► JudgedStep
-        ─► step_figures.py (tables), session_data.py (viewer)
+        ─► step_tables.py (tables), session_data.py (viewer)
 
 The metrics are those of results.json. They are also recomputed from the records, so that a table never contradicts the
 sessions that the report shows. An answer is right, or wrong in one of several ways.

@@ -26,7 +26,7 @@ from benchmarks.report.curves import draw_curves
 from benchmarks.report.evidence import OUTCOMES, RIGHT, Evidence, Judged
 from benchmarks.report.paper_table import paper_latex
 from benchmarks.report.session_data import SessionData
-from benchmarks.report.step_figures import (
+from benchmarks.report.step_tables import (
     action_mix,
     confusion,
     differences_table,

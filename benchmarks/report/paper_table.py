@@ -11,7 +11,7 @@ The full table is ranking.csv.
 from collections.abc import Sequence
 
 from benchmarks.report.evidence import Evidence
-from benchmarks.report.step_figures import EXACT, best_if_significant
+from benchmarks.report.step_tables import EXACT, best_if_significant
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.table import Column, Estimate, format_cell, plain_text
 from shop_env.evaluation.comparing import Comparison

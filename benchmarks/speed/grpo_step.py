@@ -28,7 +28,7 @@ from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.schema import Click
 from shop_env.prompts import PromptConfig
 from shop_env.reward import reward_preset
-from train.attention.choice import choose_attention
+from train.attention.selection import choose_attention
 from train.config import OptimizerConfig, TinyTokenizerConfig
 from train.fused import fuse
 from train.grpo.config import GrpoConfig

@@ -23,7 +23,7 @@ import torch
 
 from benchmarks.speed.measurement import Figure, Measurement, Options, median_times, name_figures
 from benchmarks.speed.passes import SHAPES, build_model, check_gpu, find_device, read_clock, take_peak_memory
-from train.attention.choice import choose_attention
+from train.attention.selection import choose_attention
 from train.config import HeadPrecision, SamplingConfig
 from train.policy import Policy
 from train.rollouts.engine import LocalEngine

@@ -40,8 +40,8 @@ from benchmarks.speed.passes import (
     run_packs,
     take_peak_memory,
 )
-from train.attention.choice import choose_attention, find_fault, find_kernels, get_shape
-from train.attention.structured import Structured
+from train.attention.selection import choose_attention, find_fault, find_kernels, get_shape
+from train.attention.structured import StructuredAttention
 from train.flops import FlopCounter, packed_work
 from train.fused import fuse
 from train.policy import Policy
@@ -86,7 +86,10 @@ def _find_ways(model: Any, tokens: int) -> dict[str, dict[str, Any]]:
     ways = {"auto": {"attention": chosen.attention, "head_precision": "tf32", **chosen.passes._asdict()}}
     for kernel in find_kernels(shape):
         if (reason := find_fault(kernel, shape)) is None:
-            ways[kernel.name] = {"attention": partial(Structured, trunk_kernel=kernel), "gradient_checkpointing": True}
+            ways[kernel.name] = {
+                "attention": partial(StructuredAttention, trunk_kernel=kernel),
+                "gradient_checkpointing": True,
+            }
         else:
             sys.stderr.write(f"training_gpu: {kernel.name} is left out: {reason}\n")
     return {**ways, "rows": {"gradient_checkpointing": True}}

@@ -177,7 +177,7 @@ def normal_text(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-class PageReading(Config):
+class PageOptions(Config):
     """The kind of a log's pages, and how they are processed.
 
     Attributes:
@@ -202,7 +202,7 @@ class PageReading(Config):
 
     def described(self) -> dict[str, str]:
         """Returns the processing of pages, for the manifest."""
-        changed = {name: str(value) for name, value in changed_options(self, PageReading).items()}
+        changed = {name: str(value) for name, value in changed_options(self, PageOptions).items()}
         return {**changed, "private_data": "patterns" if self.removes_private_data else "none"}
 
 
@@ -271,7 +271,7 @@ class NamedPage(msgspec.Struct, frozen=True):
 class InlinePages(Pages):
     """Pages that are in the rows, simplified or raw."""
 
-    def __init__(self, reading: PageReading) -> None:
+    def __init__(self, reading: PageOptions) -> None:
         self._reading = reading
         self.removes_private_data = reading.removes_private_data
         self.are_simplified = reading.pages == "simplified"

@@ -84,7 +84,7 @@ def all_metrics(choices: MetricChoices) -> dict[str, Metric]:
         "rationale_similarity": share(_rationale_similarity),
         "empty_rationale_rate": share(_empty_rationales),
         **{
-            name: share(partial(StepTable.numbers, value=load_measure("metrics", name)), UNBOUNDED)
+            name: share(partial(StepTable.column, value=load_measure("metrics", name)), UNBOUNDED)
             for name in choices.own
         },
     }
@@ -96,7 +96,7 @@ def all_metrics(choices: MetricChoices) -> dict[str, Metric]:
 
 
 def _rationale_similarity(table: StepTable) -> Floats:
-    return table.numbers(
+    return table.column(
         lambda record: (
             rouge_l(record.predicted_rationale or "", record.logged_rationale) if record.logged_rationale else None
         )
@@ -104,4 +104,4 @@ def _rationale_similarity(table: StepTable) -> Floats:
 
 
 def _empty_rationales(table: StepTable) -> Floats:
-    return table.numbers(lambda r: None if r.predicted_rationale is None else not r.predicted_rationale.strip())
+    return table.column(lambda r: None if r.predicted_rationale is None else not r.predicted_rationale.strip())

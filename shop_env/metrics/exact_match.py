@@ -35,5 +35,5 @@ def exact_steps(table: StepTable, text: TextMatch | None = None) -> Floats:
         text: How typed text is compared; None means as in the table's choices.
     """
     how = text or table.choices.text
-    hits = table.numbers(lambda r: r.predicted is not None and exact_match(r.predicted, r.logged, how))
+    hits = table.column(lambda r: r.predicted is not None and exact_match(r.predicted, r.logged, how))
     return np.where(table.scorable, hits, np.nan)

@@ -25,7 +25,7 @@ def long_page_metrics() -> dict[str, Metric]:
     """Returns the metrics at the head of this module by name."""
     return {
         "page_cut_rate": _share_of(lambda record: record.page_cut),
-        "target_shown": share(lambda table: table.numbers(lambda record: record.target_shown)),
+        "target_shown": share(lambda table: table.column(lambda record: record.target_shown)),
         "pages_lost_rate": _share_of(lambda record: record.pages_left_out > 0),
         "too_long_rate": _share_of(lambda record: record.problem == TOO_LONG),
     }
@@ -33,7 +33,7 @@ def long_page_metrics() -> dict[str, Metric]:
 
 def _share_of(is_hit: Callable[[StepRecord], bool]) -> Metric:
     def hits(table: StepTable) -> Floats:
-        column = table.numbers(is_hit)
+        column = table.column(is_hit)
         return column if column.any() else np.full(len(table), np.nan)
 
     return share(hits)

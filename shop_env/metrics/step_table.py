@@ -55,17 +55,17 @@ class StepTable:
         self.predicted_type = self._codes(lambda r: _TYPE_CODES[r.predicted["type"]] if r.predicted else INVALID)
         self.logged_fine = self._codes(lambda record: _FINE_CODES[_logged_fine(record)])
         self.predicted_fine = self._codes(_predicted_fine)
-        self.rule_agrees = self.numbers(_rule_agrees)
+        self.rule_agrees = self.column(_rule_agrees)
         unnamed = {"type": "click", "name": ""}
-        self.fine_known = self.numbers(lambda r: r.logged_click_type in _FINE_CODES or r.logged != unnamed)
-        self.scorable = self.numbers(lambda record: record.is_scorable)
+        self.fine_known = self.column(lambda r: r.logged_click_type in _FINE_CODES or r.logged != unnamed)
+        self.scorable = self.column(lambda record: record.is_scorable)
         fields = ("reward", "logged_probability", "logged_rank", "terminate_probability")
         self.reward, self.logged_probability, self.logged_rank, self.terminate_probability = (
-            self.numbers(attrgetter(name)) for name in fields
+            self.column(attrgetter(name)) for name in fields
         )
-        self.last = self.numbers(lambda record: record.step_index == record.step_count - 1)
+        self.last = self.column(lambda record: record.step_index == record.step_count - 1)
         steps = Counter(record.session_id for record in self.records)
-        self.weights = self.numbers(lambda r: 1.0 if self.choices.mean == "steps" else 1 / steps[r.session_id])
+        self.weights = self.column(lambda r: 1.0 if self.choices.mean == "steps" else 1 / steps[r.session_id])
         # With errors the type may only be unanswered: then this agent has no figures, and all others have theirs.
         if self.choices.mix and len(self) and not self.errors and not {*range(len(MIX_TYPES))} <= {*self.logged_type}:
             raise BadConfig(f"metrics.mix is {self.choices.mix!r}, but these steps lack one of the types of action.")
@@ -73,7 +73,7 @@ class StepTable:
     def __len__(self) -> int:
         return len(self.records)
 
-    def numbers(self, value: Callable[[StepRecord], float | None]) -> Floats:
+    def column(self, value: Callable[[StepRecord], float | None]) -> Floats:
         """Computes a column from the records; None becomes NaN."""
         return np.array([value(record) for record in self.records], dtype=np.float64)
 

@@ -12,7 +12,7 @@ from benchmarks.leaderboard.__main__ import main as leaderboard
 from benchmarks.leaderboard.compare import Compare, compare
 from benchmarks.report.__main__ import main as report
 from benchmarks.report.evidence import read_evidence
-from benchmarks.report.step_figures import differences
+from benchmarks.report.step_tables import differences
 from benchmarks.sweep.__main__ import main as sweep
 from benchmarks.sweep.pooling import Measured
 from replay_sessions.foundation.table import format_cell

@@ -29,7 +29,7 @@ from agents.registry import make_agent
 from benchmarks.docs_site.hook import on_page_markdown
 from benchmarks.report.__main__ import main as report
 from benchmarks.report.evidence import read_evidence
-from benchmarks.report.step_figures import differences
+from benchmarks.report.step_tables import differences
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.locks import TRAINING_LOCK, working_alone_in
 from replay_sessions.store import SessionStore, StoreWriter

@@ -8,7 +8,7 @@ import torch
 from tests.train.conftest import own_model
 from tests.train.test_session_tree import random_tree
 from train import machine as machine_module
-from train.attention.structured import Structured
+from train.attention.structured import StructuredAttention
 from train.config import ModelConfig, SamplingConfig
 from train.machine import default_precision, format_precision
 from train.policy import Policy, autocast_dtype
@@ -112,9 +112,9 @@ def test_replies_are_sampled_in_the_precision_in_which_they_are_trained_on(tiny)
         [SessionTree(trunk.tokens[: forks[-1]], forks, [[reply.tokens for reply in group] for group in replies])]
     )
     with torch.no_grad():
-        seen = policy.logits(packed.input_ids, packed.position_ids, Structured(packed), packed.predicted_from)
+        seen = policy.logits(packed.input_ids, packed.position_ids, StructuredAttention(packed), packed.predicted_from)
         exact = Policy(policy.model).logits(
-            packed.input_ids, packed.position_ids, Structured(packed), packed.predicted_from
+            packed.input_ids, packed.position_ids, StructuredAttention(packed), packed.predicted_from
         )
     assert seen.dtype == torch.float32
     assert torch.equal(seen, seen.bfloat16().float())  # what the product gave
@@ -161,7 +161,9 @@ def saved_bytes(policy: Policy, packed: PackedTrees) -> int:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        states = policy(packed.input_ids, packed.position_ids, Structured(packed), None, lambda states, _: states)
+        states = policy(
+            packed.input_ids, packed.position_ids, StructuredAttention(packed), None, lambda states, _: states
+        )
     assert states.requires_grad
     return sum(kept.values())
 
@@ -170,7 +172,7 @@ def saved_bytes(policy: Policy, packed: PackedTrees) -> int:
 def test_the_head_multiplies_in_float32_under_autocast_unless_it_is_not_to(tiny, packed, head_precision):
     policy = Policy(own_model(tiny), autocast=BFLOAT16, head_precision=head_precision)
     with torch.no_grad():
-        logits = policy.logits(packed.input_ids, packed.position_ids, packed.attended_by(Structured))
+        logits = policy.logits(packed.input_ids, packed.position_ids, packed.attended_by(StructuredAttention))
     assert logits.dtype == torch.float32
     assert torch.equal(logits, logits.bfloat16().float()) != (head_precision == "float32"), (
         "a bfloat16 product is widened"

@@ -7,7 +7,7 @@
 Keys are not repeated. The backward pass of each part receives the merged output and log-sum-exp, so that the gradients
 of the parts add up (as in FlashAttention, Dao et al. 2205.14135, section 3.1). Only queries, keys, values and the
 result are kept for it. CPU and CUDA use the same algorithm. Long trunks may use another kernel, and on CUDA one kernel
-may serve many short sequences (choice.py).
+may serve many short sequences (selection.py).
 """
 
 from collections import defaultdict
@@ -136,7 +136,7 @@ class _Part(NamedTuple):
     is_merged: bool = False
 
 
-class Structured:
+class StructuredAttention:
     """Attention over one pack: one part for each trunk, each batch of replies, and each chunk between forks.
 
     Args:
@@ -198,7 +198,7 @@ class KeptResults:
     the square of the length.
     """
 
-    def __init__(self, attention: Structured) -> None:
+    def __init__(self, attention: StructuredAttention) -> None:
         self._attention = attention
         self._results: defaultdict[int, list[Tensor]] = defaultdict(list)
 
@@ -213,7 +213,7 @@ def attention_dtype(query: Tensor) -> torch.dtype:
 
 
 class _Tree(torch.autograd.Function):
-    """The differentiable function behind `Structured.attend`; shapes as in train.session_tree.Attention."""
+    """The differentiable function behind `StructuredAttention.attend`; shapes as in train.session_tree.Attention."""
 
     @staticmethod
     def forward(

@@ -27,7 +27,7 @@ from train.config import SamplingConfig
 from train.memory import DISTRIBUTION_BYTES, get_cache_budget, get_token_bytes
 from train.policy import Policy
 from train.rollouts.branches import TrunkCache, Visible
-from train.rollouts.choice import build_branches, build_layers, choose_sampler
+from train.rollouts.selection import build_branches, build_layers, choose_sampler
 from train.rollouts.decoder import Decoder
 from train.rollouts.layers import Layers
 from train.rollouts.sampling import draw_uniforms

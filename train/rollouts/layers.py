@@ -5,7 +5,7 @@
                     because merging would copy all weights. On CUDA the operations between the products are compiled.
     Policy          for any other model: its own modules
 
-The choice between them is made by a trial (choice.py).
+The choice between them is made by a trial (selection.py).
 
 Shape letters: N tokens, H query heads, K key-value heads, d the width of a head, V the vocabulary, E experts.
 """

@@ -25,13 +25,13 @@ from replay_sessions.foundation.help_text import format_choices
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.times import in_time_order, seconds
 from replay_sessions.importers.events.event_reader import CURRENCY, DIGEST, ORDER, REFUSED, EventReader
+from replay_sessions.importers.events.log_counts import LogCounts
 from replay_sessions.importers.events.mapping import MAPPINGS, VIEWS, Event, Offer, decode_events, load_event_mapping
 from replay_sessions.importers.events.misfits import check_delimiter, describe_misfit
 from replay_sessions.importers.events.page_views import Entry
 from replay_sessions.importers.events.people import NO_VISIT, People, read_ids
 from replay_sessions.importers.events.prices import currency_of, with_currency
 from replay_sessions.importers.events.screens import RenderedPages
-from replay_sessions.importers.events.shares import LogCounts
 from replay_sessions.importers.events.shop import build_shop
 from replay_sessions.importers.events.visits import Visit
 from replay_sessions.importers.importer import Importer, Part, Read, find_files, listed

@@ -45,7 +45,7 @@ import msgspec
 from replay_sessions.foundation.config_errors import load_toml, toml_names
 from replay_sessions.foundation.errors import BadConfig, BadSession
 from replay_sessions.foundation.records import Config
-from replay_sessions.importers.logged_pages import TARGET_COLUMNS, PageReading
+from replay_sessions.importers.logged_pages import TARGET_COLUMNS, PageOptions
 from replay_sessions.importers.mapped.page_notations import NOTATIONS
 from replay_sessions.importers.mapped.record_paths import (
     OptionalPath,
@@ -99,7 +99,7 @@ class PageFields(Config):
     offset: int = 0
 
 
-class FieldMapping(PageReading):
+class FieldMapping(PageOptions):
     """A mapping from the fields of a log to ours (see the module's docstring)."""
 
     description: str

@@ -25,7 +25,7 @@ from replay_sessions.importers.importer import (
     listed,
     reason_of,
 )
-from replay_sessions.importers.logged_pages import InlinePages, PageReading
+from replay_sessions.importers.logged_pages import InlinePages, PageOptions
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, built_in_mappings, load_mapping
 from replay_sessions.importers.private_sessions import mark_by_form, without_secrets
 from replay_sessions.importers.sessions import build_session, rows_of_session
@@ -55,17 +55,17 @@ class MappedImporter(Importer):
     """Reads sessions that are JSON records, by a field mapping or in our own form."""
 
     _mapping: FieldMapping | None
-    _reading: PageReading
+    _reading: PageOptions
     _files: list[Path]
 
     def _set_files(self, source: Path) -> None:
         self._files = find_files(source, (".jsonl", ".jsonl.gz", ".parquet"), self.warnings, any_file=True)
         self.size = sum(path.stat().st_size for path in self._files)
 
-    def _set_mapping(self, mapping: FieldMapping | None, options: PageReading) -> None:
+    def _set_mapping(self, mapping: FieldMapping | None, options: PageOptions) -> None:
         """Sets the mapping; options of the command that concern pages override it."""
         self.name = mapping.source if mapping else "jsonl"
-        self._mapping = replace(mapping, **changed_options(options, PageReading)) if mapping else None
+        self._mapping = replace(mapping, **changed_options(options, PageOptions)) if mapping else None
         self._reading = self._mapping or options
 
     def _records(self, path: Path) -> Iterator[Record | Rejected]:
@@ -110,7 +110,7 @@ class MappedImporter(Importer):
         )
 
 
-class JsonlOptions(PageReading):
+class JsonlOptions(PageOptions):
     """Options of reading JSON lines.
 
     Attributes:

@@ -24,7 +24,7 @@ from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.foundation.times import in_time_order
 from replay_sessions.importers.hub.download import fetch
 from replay_sessions.importers.importer import TOO_LONG, Read, SessionRows
-from replay_sessions.importers.logged_pages import PageReading
+from replay_sessions.importers.logged_pages import PageOptions
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, load_mapping, paths_of
 from replay_sessions.importers.mapped.jsonl import MappedImporter
 from replay_sessions.importers.mapped.record_paths import optional_text_at, text_at
@@ -52,7 +52,7 @@ replay_sessions/importers/mapped/mappings/shopcart.toml, change the paths and gi
 the copy as --mapping."""
 
 
-class ShopcartOptions(PageReading):
+class ShopcartOptions(PageOptions):
     """Options of reading ShopCART.
 
     Attributes:

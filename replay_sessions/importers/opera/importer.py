@@ -29,7 +29,7 @@ from pathlib import Path
 from replay_sessions.foundation.times import in_time_order
 from replay_sessions.importers.hub.download import fetch
 from replay_sessions.importers.importer import TOO_LONG, Importer, Part, Read, SessionRows
-from replay_sessions.importers.logged_pages import InlinePages, PageReading
+from replay_sessions.importers.logged_pages import InlinePages, PageOptions
 from replay_sessions.importers.opera.tables import (
     OperaSession,
     OperaVersion,
@@ -69,7 +69,7 @@ there is none, fetch it elsewhere and copy the folder:
     --include 'OPeRA_filtered/*/*.parquet'"""
 
 
-class OperaOptions(PageReading):
+class OperaOptions(PageOptions):
     """The options of the importer `opera`.
 
     Attributes:

@@ -13,9 +13,9 @@ from tests.oracles.dense_attention import Dense, build_dense_mask
 from tests.oracles.unpacked_policy import tree_rows, unpacked_log_probs
 from tests.train.conftest import Tiny, learnt, own_model
 from tests.train.test_session_tree import random_tree
-from train.attention.choice import TREES, Shape, find_fault, find_joined_fault, find_kernels
 from train.attention.partial import attend_part, attend_part_backward
-from train.attention.structured import FLASH, Structured
+from train.attention.selection import TREES, Shape, find_fault, find_joined_fault, find_kernels
+from train.attention.structured import FLASH, StructuredAttention
 from train.config import TinyModelConfig
 from train.policy import Policy
 from train.session_tree import PackedTrees, SessionTree, TreeAttention, enable_tree_attention, pack
@@ -176,13 +176,13 @@ def unusual_packs(tiny: Tiny) -> dict[str, PackedTrees]:
 @pytest.mark.parametrize("kind", range(5))
 def test_unusual_packs_equal_a_dense_mask(tiny, kind):
     name, packed = list(unusual_packs(tiny).items())[kind]
-    for found, wanted in zip(attended(packed, Structured), attended(packed, Dense), strict=True):
+    for found, wanted in zip(attended(packed, StructuredAttention), attended(packed, Dense), strict=True):
         assert (found - wanted).abs().max() <= TOLERANCE * wanted.abs().max(), name
 
 
 def test_passes_repeat_bit_for_bit(tiny):
     packed = pack([*small_trees(tiny), random_tree(tiny, 0), random_tree(tiny, 1)])
-    first, *others = (attended(packed, Structured) for _ in range(4))
+    first, *others = (attended(packed, StructuredAttention) for _ in range(4))
     for other in others:
         assert all(one.equal(two) for one, two in zip(first, other, strict=True))
 
@@ -248,27 +248,27 @@ def test_tries_are_read_as_a_dense_mask_and_not_trained_on():
         mask[start : start + 4, start : start + 4] = paths
     keys, values = (each.repeat_interleave(2, dim=1) for each in (key, value))
     scores = (query @ keys.transpose(2, 3) * 0.3).masked_fill(~mask, -torch.inf)
-    found = packed.attended_by(Structured).attend(0, query, key, value, 0.3)
+    found = packed.attended_by(StructuredAttention).attend(0, query, key, value, 0.3)
     assert (found - torch.softmax(scores, dim=-1) @ values).abs().max() < TOLERANCE
     with pytest.raises(NotImplementedError):
-        packed.attended_by(Structured).attend(0, query.requires_grad_(), key, value, 0.3).sum().backward()
+        packed.attended_by(StructuredAttention).attend(0, query.requires_grad_(), key, value, 0.3).sum().backward()
 
 
 def test_a_pack_is_prepared_once_for_all_passes_over_it(tiny):
     packed = pack(small_trees(tiny))
-    made = packed.attended_by(Structured)
+    made = packed.attended_by(StructuredAttention)
     policy = Policy(own_model(tiny))
     with torch.no_grad():
         policy.log_probs(packed)
         policy.frozen().log_probs(packed)
-    assert packed.attended_by(Structured) is made
-    assert packed.to("cpu").attended_by(Structured) is not made
+    assert packed.attended_by(StructuredAttention) is made
+    assert packed.to("cpu").attended_by(StructuredAttention) is not made
 
 
 def test_a_reference_attends_as_the_policy_does(tiny):
     asked = []
 
-    class Watched(Structured):
+    class Watched(StructuredAttention):
         def attend(self, layer: int, *inputs: Any, **options: Any) -> Any:
             asked.append(layer)
             return super().attend(layer, *inputs, **options)

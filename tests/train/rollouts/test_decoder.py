@@ -12,12 +12,12 @@ import torch
 
 from tests.oracles.unpacked_policy import sample_row
 from tests.train.test_architectures import ACCEPTED, SMALL, model_of
-from train.attention.structured import Structured
+from train.attention.structured import StructuredAttention
 from train.config import LoraConfig, SamplingConfig
 from train.lora import add_adapter
 from train.policy import Policy
 from train.rollouts import branches, decoder, layers
-from train.rollouts.choice import build_layers, find_kernel_fault
+from train.rollouts.selection import build_layers, find_kernel_fault
 from train.rollouts.engine import LocalEngine, generate
 from train.rollouts.layers import DecoderLayers
 from train.rollouts.sampling import PART, draw_tokens
@@ -92,7 +92,7 @@ def test_layers_compile_whole_and_their_logits_are_those_of_the_modules(kind, mo
     monkeypatch.setattr(layers, "_compile_advance", lambda: compile_whole)
     policy = Policy(build_pair(kind)[0], autocast=torch.bfloat16 if kind == "qwen3_moe" else None)
     packed = pack([SessionTree(build_prompts()[3])])
-    inputs = packed.input_ids, packed.position_ids, Structured(packed)
+    inputs = packed.input_ids, packed.position_ids, StructuredAttention(packed)
     with torch.no_grad(), policy.forward_context():
         found = DecoderLayers(policy, is_compiled=True).logits(*inputs)
         expected = policy.logits(*inputs)

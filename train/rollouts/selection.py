@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from train.attention.structured import Structured
+from train.attention.structured import StructuredAttention
 from train.attention.trial import find_difference
 from train.policy import Policy
 from train.rollouts.branches import Branches, KernelBranches, Visible
@@ -84,7 +84,7 @@ def _find_layer_fault(policy: Policy, *, is_compiled: bool) -> str | None:
     vocabulary = policy.model.config.get_text_config().vocab_size
     tokens = torch.randint(vocabulary, (TRIAL_TOKENS,), generator=torch.Generator().manual_seed(0)).tolist()
     packed = pack([SessionTree(tokens)]).to(policy.device)
-    inputs = packed.input_ids, packed.position_ids, Structured(packed)
+    inputs = packed.input_ids, packed.position_ids, StructuredAttention(packed)
     expected = policy.logits(*inputs)
 
     def compute() -> list[Tensor]:

@@ -11,7 +11,7 @@ from benchmarks.leaderboard.ranking import rank
 from benchmarks.report.__main__ import main
 from benchmarks.report.evidence import Evidence, JudgedStep, judge, read_evidence
 from benchmarks.report.paper_table import chosen_columns, latex_text, paper_latex
-from benchmarks.report.step_figures import confusion, headline, outcomes, reward_terms
+from benchmarks.report.step_tables import confusion, headline, outcomes, reward_terms
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Estimate
 from replay_sessions.schema import Session, Step, TypeAndSubmit

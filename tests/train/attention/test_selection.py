@@ -9,7 +9,7 @@ import torch
 from replay_sessions.foundation.errors import BadConfig
 from tests.train.conftest import Tiny
 from train.attention import choice
-from train.attention.choice import choose_attention, get_available_bytes
+from train.attention.selection import choose_attention, get_available_bytes
 from train.attention.structured import FLASH
 from train.memory import LARGE_PACK, Passes, PassShape, estimate_memory, fit_passes
 

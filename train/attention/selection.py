@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from replay_sessions.foundation.errors import BadConfig
-from train.attention.structured import CUDNN, FLASH, Kernel, Structured
+from train.attention.structured import CUDNN, FLASH, Kernel, StructuredAttention
 from train.attention.trial import find_difference
 from train.memory import ROOM, Passes, PassShape, fit_passes, get_free_bytes
 from train.session_tree import SessionTree, TreeAttention, get_head_shape, pack
@@ -94,7 +94,7 @@ def choose_attention(
             if joins and (fault := find_joined_fault(shape)) is not None:
                 joins, reason = False, f"{reason}; short pages one by one: {fault}"
             line = f"attention: {kernel.name}, {passes} ({reason})"
-            return AttentionChoice(partial(Structured, trunk_kernel=kernel, joins=joins), passes, line)
+            return AttentionChoice(partial(StructuredAttention, trunk_kernel=kernel, joins=joins), passes, line)
         reason = f"{kernel.name} is not used: {fault}"
     raise BadConfig(f"no attention computes correctly on this machine; {reason}.")
 
@@ -150,7 +150,7 @@ def find_joined_fault(shape: Shape, trees: Sequence[SessionTree] = TREES) -> str
 
     def compute(*, joins: bool) -> list[Tensor]:
         query, key, value = leaves = [each.detach().requires_grad_() for each in inputs]
-        output = Structured(packed, joins=joins).attend(0, query, key, value, SCALE)
+        output = StructuredAttention(packed, joins=joins).attend(0, query, key, value, SCALE)
         return [output, *torch.autograd.grad(output, leaves, gradient)]
 
     names = ("results", *["gradients"] * 3)
