@@ -27,10 +27,10 @@ from train.config import SamplingConfig
 from train.memory import DISTRIBUTION_BYTES, get_cache_budget, get_token_bytes
 from train.policy import Policy
 from train.rollouts.branches import TrunkCache, Visible
-from train.rollouts.selection import build_branches, build_layers, choose_sampler
 from train.rollouts.decoder import Decoder
 from train.rollouts.layers import Layers
 from train.rollouts.sampling import draw_uniforms
+from train.rollouts.selection import build_branches, build_layers, choose_sampler
 from train.sampler import split_batches
 from train.session_tree import get_head_shape
 

@@ -17,10 +17,10 @@ from train.config import LoraConfig, SamplingConfig
 from train.lora import add_adapter
 from train.policy import Policy
 from train.rollouts import branches, decoder, layers
-from train.rollouts.selection import build_layers, find_kernel_fault
 from train.rollouts.engine import LocalEngine, generate
 from train.rollouts.layers import DecoderLayers
 from train.rollouts.sampling import PART, draw_tokens
+from train.rollouts.selection import build_layers, find_kernel_fault
 from train.session_tree import SessionTree, enable_tree_attention, pack
 
 OWN_MODULES = "gpt2"
