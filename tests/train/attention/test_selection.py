@@ -8,13 +8,13 @@ import torch
 
 from replay_sessions.foundation.errors import BadConfig
 from tests.train.conftest import Tiny
-from train.attention import choice
+from train.attention import selection
 from train.attention.selection import choose_attention, get_available_bytes
 from train.attention.structured import FLASH
 from train.memory import LARGE_PACK, Passes, PassShape, estimate_memory, fit_passes
 
 
-def chosen(tiny: Tiny, **options: Any) -> choice.AttentionChoice:
+def chosen(tiny: Tiny, **options: Any) -> selection.AttentionChoice:
     return choose_attention(tiny.model, **{"gradient_checkpointing": None, "autocast": None, "tokens": 4096, **options})
 
 
@@ -25,7 +25,7 @@ def test_all_is_kept_where_memory_allows_and_the_line_says_why(tiny):
 
 
 def test_layers_are_computed_again_where_a_pack_is_too_much_for_memory(tiny, monkeypatch):
-    monkeypatch.setattr(choice, "get_available_bytes", lambda _model, _reserved: 2**20)
+    monkeypatch.setattr(selection, "get_available_bytes", lambda _model, _reserved: 2**20)
     assert chosen(tiny).passes == Passes(gradient_checkpointing=True, keeps_attention=False)
     assert "checkpointing, nothing kept" in chosen(tiny).line
     assert chosen(tiny, gradient_checkpointing=False).passes == Passes()
@@ -58,11 +58,11 @@ def test_a_kernel_that_fails_its_trial_is_replaced_by_the_next(tiny, monkeypatch
         raise AttributeError("there is no such operator")
 
     broken = FLASH._replace(name="broken", forward=fail)
-    monkeypatch.setattr(choice, "find_kernels", lambda _shape: (broken, FLASH))
+    monkeypatch.setattr(selection, "find_kernels", lambda _shape: (broken, FLASH))
     assert (
         chosen(tiny).line
         == "attention: flash, all kept (broken is not used: AttributeError: there is no such operator)"
     )
-    monkeypatch.setattr(choice, "find_kernels", lambda _shape: (broken,))
+    monkeypatch.setattr(selection, "find_kernels", lambda _shape: (broken,))
     with pytest.raises(BadConfig):
         chosen(tiny)
