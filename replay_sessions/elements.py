@@ -138,3 +138,8 @@ def _labels(document: "LexborHTMLParser") -> dict[str, str]:
 
 def _collapse(text: str) -> str:
     return " ".join(text.split())
+
+
+def normal_text(text: str) -> str:
+    """Normalizes case and white space of a text for comparisons."""
+    return " ".join(text.split()).casefold()

@@ -20,6 +20,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
+from replay_sessions.elements import normal_text
 from replay_sessions.foundation.durable_files import UNREADABLE
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.foundation.records import Config
@@ -170,11 +171,6 @@ class RawPage:
 def _not_one(names: set[str], what: str) -> str:
     several = ", ".join(sorted(names)[:3])
     return f"{len(names)} elements ({several}), not one, {what}" if names else f"no element {what}"
-
-
-def normal_text(text: str) -> str:
-    """Normalizes case and white space of a text for comparisons."""
-    return " ".join(text.split()).casefold()
 
 
 class PageOptions(Config):

@@ -113,3 +113,8 @@ def prompt_tokens(tokenizer: Any, observation: Observation, prompt: PromptConfig
     """The tokens of an observation's prompt, up to and including what the template puts before a reply."""
     fitted = fit_prompt(tokenizer, observation, prompt, 10**9)
     return fitted.tokens
+
+
+def prompts(trunks: list[SessionTokens]) -> dict[int, list[int]]:
+    """The tokens of each step's prompt."""
+    return {reply.step_index: trunk.tokens[: reply.start] for trunk in trunks for reply in trunk.replies}

@@ -12,7 +12,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Session, Step, Terminate
 from shop_env.observation import ContextConfig, observe_session
 from shop_env.prompts import PromptConfig, merge_system, render_prompt
-from tests.train.conftest import COMPACT, checkpoint_info
+from tests.train.conftest import COMPACT, checkpoint_info, prompts
 from tests.train.templates import REFUSED, TEMPLATES
 from train.chat_template import bind_template, check_template, prompts_grow
 from train.checkpoints import save_checkpoint
@@ -48,10 +48,6 @@ def with_template(tokenizer: Any, template: str, variables: dict[str, Any] | Non
     changed.chat_template = template
     bind_template(changed, variables or {}, "2026-11-29")
     return changed
-
-
-def prompts(trunks: list[SessionTokens]) -> dict[int, list[int]]:
-    return {reply.step_index: trunk.tokens[: reply.start] for trunk in trunks for reply in trunk.replies}
 
 
 @pytest.mark.parametrize("context", SCOPES, ids=["whole", "no rationales", "latest step", "budget"])

@@ -23,8 +23,8 @@ from shop_env.evaluation.results import results_table, summarise
 from shop_env.observation import ContextConfig, observe_session
 from shop_env.prompts import PromptConfig, render_prompt
 from tests.stores import store_at
-from tests.train.conftest import COMPACT, Tiny, checkpoint_info
-from train.tokens import SessionTokens, fit_prompt, tokenize_session
+from tests.train.conftest import COMPACT, Tiny, checkpoint_info, prompts
+from train.tokens import fit_prompt, tokenize_session
 
 
 def opera_like(number: int, seed: int, median: int = 103_000) -> Iterator[Session]:
@@ -79,10 +79,6 @@ def limits(tiny: Tiny, session: Session, prompt: PromptConfig = COMPACT) -> tupl
             low, high = (low, middle) if fits else (middle + 1, high)
         lengths.append(low)
     return min(lengths), max(lengths)
-
-
-def prompts(trunks: list[SessionTokens]) -> dict[int, list[int]]:
-    return {reply.step_index: trunk.tokens[: reply.start] for trunk in trunks for reply in trunk.replies}
 
 
 @pytest.mark.parametrize(

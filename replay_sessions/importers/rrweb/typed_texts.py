@@ -9,7 +9,7 @@ that is new or as long, otherwise the only new value that is as long. Passwords 
 
 from urllib.parse import parse_qsl, urlsplit
 
-from replay_sessions.importers.logged_pages import normal_text
+from replay_sessions.elements import normal_text
 from replay_sessions.importers.rrweb.timeline import Act, Address
 
 _SURE = 3  # characters; shorter values may have the same length by chance

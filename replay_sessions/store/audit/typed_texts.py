@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from replay_sessions.elements import normal_text
 from replay_sessions.private_data.urls import with_changed_parts
 from replay_sessions.schema import Session, Step, TypeAndSubmit
 from replay_sessions.store import SessionStore
@@ -46,12 +47,8 @@ def normal_texts(session: Session) -> frozenset[str]:
     """Returns the typed texts of a session in lower case and with single blanks."""
     actions = (step.action for step in session.steps)
     return frozenset(
-        normal for action in actions if isinstance(action, TypeAndSubmit) if (normal := _normal(action.text))
+        normal for action in actions if isinstance(action, TypeAndSubmit) if (normal := normal_text(action.text))
     )
-
-
-def _normal(text: str) -> str:
-    return " ".join(text.split()).casefold()
 
 
 def find_rare(typed: Iterable[tuple[str, Iterable[str]]], few: int = FEW_USERS) -> TypedTexts:
@@ -88,14 +85,14 @@ def _without(session: Session, rare: frozenset[str]) -> Session:
     own = normal_texts(session) & rare
 
     def blank(_: str, value: str) -> str:
-        return "[text]" if _normal(value) in own else value
+        return "[text]" if normal_text(value) in own else value
 
     return replace(session, steps=tuple(_blank(step, own, blank) for step in session.steps)) if own else session
 
 
 def _blank(step: Step, rare: frozenset[str], blank: Callable[[str, str], str]) -> Step:
     action = step.action
-    if isinstance(action, TypeAndSubmit) and _normal(action.text) in rare:
+    if isinstance(action, TypeAndSubmit) and normal_text(action.text) in rare:
         action = replace(action, text="")
-    page = _VALUE.sub(lambda value: "" if _normal(html.unescape(value[0])) in rare else value[0], step.page)
+    page = _VALUE.sub(lambda value: "" if normal_text(html.unescape(value[0])) in rare else value[0], step.page)
     return replace(step, action=action, page=page, url=step.url and with_changed_parts(step.url, blank))

@@ -64,6 +64,6 @@ def test_a_selector_weighs_what_css_says(selector, specificity):
         ("<![CDATA[ i{} .a{display:none}", ["a", "b"]),
     ],
 )
-def test_what_stands_in_cdata_is_no_rule_to_a_browser(sheet, elements):
+def test_the_content_of_cdata_is_no_rule_to_a_browser(sheet, elements):
     page = f"<style>{sheet}</style><a class=a href=a>a</a><a class=b href=b>b</a>"
     assert [element.name for element in simplify(page).elements] == elements

@@ -9,6 +9,7 @@ from shop_env.metrics.clustered_errors import (
     clustered_error,
     estimate,
     holm,
+    mean_error,
     p_value,
     smallest_difference,
     t_interval,
@@ -25,13 +26,6 @@ def planted(sizes: list[int]) -> tuple[Floats, Floats]:
     return rng.normal(size=len(users)) + rng.normal(size=len(sizes))[users], users
 
 
-def error_of_mean(values: Floats, users: Floats) -> ClusteredError:
-    influences = np.bincount(users, weights=values - values.mean()) / len(values)
-    error = clustered_error(influences, np.bincount(users) / len(values))
-    assert error is not None
-    return error
-
-
 @pytest.mark.parametrize("sizes", [[7] * 15, [3, 1, 9, 4, 4], [40, 2, 2, 2], [5, 5, 5, 5, 60, 1]])
 def test_error_and_degrees_of_freedom_equal_bell_and_mccaffrey_s_matrices(sizes):
     """Residuals of each user multiplied by (I - H_gg)^(-1/2); degrees of freedom (Σλ)² / Σλ² of G'G."""
@@ -46,14 +40,14 @@ def test_error_and_degrees_of_freedom_equal_bell_and_mccaffrey_s_matrices(sizes)
         variance += (adjustment @ residuals[own]).sum() ** 2 / steps**2
         columns.append((np.eye(steps) - hat)[:, own] @ adjustment @ np.full(own.sum(), 1 / steps))
     roots = np.linalg.eigvalsh(np.array(columns) @ np.array(columns).T)
-    error = error_of_mean(values, users)
+    error = mean_error(values, users)
     assert error.standard_error**2 == pytest.approx(variance)
     assert error.degrees_of_freedom == pytest.approx(roots.sum() ** 2 / (roots**2).sum())
 
 
 def test_error_by_hand_for_users_of_two_sizes():
     # Users (0, 0, 0) and (4): mean 1, residual sums -3 and 3, shares 3/4 and 1/4.
-    error = error_of_mean(np.array([0.0, 0, 0, 4]), np.array([0, 0, 0, 1]))
+    error = mean_error(np.array([0.0, 0, 0, 4]), np.array([0, 0, 0, 1]))
     assert error.standard_error**2 == pytest.approx((9 / 16) / (1 / 4) + (9 / 16) / (3 / 4))
     assert error.degrees_of_freedom == pytest.approx(1)
 
@@ -62,7 +56,7 @@ def test_for_users_of_one_size_error_interval_and_p_equal_clustered_least_square
     linear = pytest.importorskip("statsmodels.regression.linear_model")
     values, users = planted([6] * 15)
     fit = linear.OLS(values, np.ones_like(values)).fit(cov_type="cluster", cov_kwds={"groups": users}, use_t=True)
-    error = error_of_mean(values, users)
+    error = mean_error(values, users)
     assert error.standard_error == pytest.approx(fit.bse[0])
     assert t_interval(values.mean(), error) == pytest.approx(tuple(fit.conf_int()[0]))
     assert t_p_value(values.mean(), error) == pytest.approx(fit.pvalues[0])
@@ -77,15 +71,16 @@ def test_smallest_difference_equals_the_power_analysis_of_statsmodels(users):
 
 
 def test_a_single_user_has_no_error():
+    assert mean_error(np.ones(3), np.zeros(3, dtype=np.int64)).standard_error == np.inf
     assert clustered_error(np.array([0.0]), np.array([1.0])) is None
     assert clustered_error(np.array([0.0, 0.0]), np.array([1.0, 0.0])) is None
 
 
 def test_users_with_the_same_difference_have_the_p_of_a_sign_test_and_no_interval():
-    assert t_p_value(0.5, error_of_mean(np.full(6, 0.5), np.arange(6))) == 2 / 2**6
-    eight = error_of_mean(np.full(8, 0.5), np.arange(8))
+    assert t_p_value(0.5, mean_error(np.full(6, 0.5), np.arange(6))) == 2 / 2**6
+    eight = mean_error(np.full(8, 0.5), np.arange(8))
     assert (estimate(0.5, eight), p_value(0.5, eight)) == (Estimate(0.5), 2 / 2**8)
-    assert t_p_value(0.0, error_of_mean(np.zeros(6), np.arange(6))) == 1
+    assert t_p_value(0.0, mean_error(np.zeros(6), np.arange(6))) == 1
 
 
 def test_holm_by_hand():
