@@ -89,10 +89,14 @@ def save_checkpoint(path: Path, model: Any, tokenizer: Any, info: CheckpointInfo
                 model.save_pretrained(work.new)
             tokenizer.save_pretrained(work.new)
             if info is not None:
-                info = _with_prompt_file(work.new, info)
-                described = msgspec.json.format(msgspec.json.encode(info), indent=2)
-                (work.new / CHECKPOINT_FILE).write_bytes(described)
+                write_info(work.new, info)
         work.commit()
+
+
+def write_info(folder: Path, info: CheckpointInfo) -> None:
+    """Writes the info of a checkpoint, and a copy of its prompt's file, into a folder."""
+    described = msgspec.json.format(msgspec.json.encode(_with_prompt_file(folder, info)), indent=2)
+    (folder / CHECKPOINT_FILE).write_bytes(described)
 
 
 def load_checkpoint(path: Path | str, device: str = "cpu") -> tuple[Any, Any, CheckpointInfo]:

@@ -35,11 +35,25 @@ def check_model(path: str) -> None:
     if file.suffix == GGUF:
         _check_gguf(path, file)
     elif file.is_dir():
+        _check_merged(file)
         if not any(file.glob("*config.json")):  # train/models.py rejects adapters, with advice
             raise CheckpointMismatch(f"the model '{path}' cannot be loaded: its folder has no config.json. {EXPECTED}")
     elif not file.exists() and (reason := _why_not_on_hub(path)):
         raise CheckpointMismatch(
             f"the model '{path}' cannot be loaded: there is no such folder here, and as a hub id: {reason}. {EXPECTED}"
+        )
+
+
+def _check_merged(folder: Path) -> None:
+    """Checks that a folder of verl holds a whole model: it may hold shards, or only configuration and tokenizer."""
+    actor = folder.parent if folder.name == "huggingface" else folder
+    if any(actor.glob("model_world_size_*_rank_*.pt")) and not any(folder.glob("*.safetensors")):
+        whole = actor / "huggingface"
+        if any(whole.glob("*.safetensors")):
+            raise CheckpointMismatch(f"'{folder}' holds verl's shards of a model; the whole model is in '{whole}'.")
+        raise CheckpointMismatch(
+            f"'{folder}' holds no whole model, because verl saved it in shards; merge them first: python -m "
+            f"verl.model_merger merge --backend fsdp --local_dir {actor} --target_dir {whole}"
         )
 
 

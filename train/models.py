@@ -113,9 +113,19 @@ def load_weights(path: str, *, max_tokens: int | None, device: str) -> Any:
             f"python -m train.merge {path} --out DIR"
         )
     # Loaded tensor by tensor on the device, so that the processes of a machine hold no float32 copies in host memory.
-    model = load_pretrained(
-        AutoModelForCausalLM, path, use_safetensors=True, dtype=torch.float32, device_map={"": device}
+    model, report = load_pretrained(
+        AutoModelForCausalLM,
+        path,
+        use_safetensors=True,
+        dtype=torch.float32,
+        device_map={"": device},
+        output_loading_info=True,
     )
+    if missing := sorted(report["missing_keys"]):  # transformers would draw them at random
+        raise CheckpointMismatch(
+            f"the model '{path}' cannot be used: its files lack {len(missing)} weights of its architecture, such as "
+            f"'{missing[0]}'."
+        )
     if getattr(model, "hf_quantizer", None) is not None:  # a GGUF file leaves one, which prevents saving
         model.hf_quantizer = None
         del model.config.quantization_config

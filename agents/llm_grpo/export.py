@@ -1,7 +1,7 @@
 """Exports a phase of GRPO to another trainer: `shop-r1 train --for-trl|--for-verl PHASE`.
 
 store ─► the phase's steps in its context ─► train.parquet, its order ─┬─► trl.json ─► accelerate launch
-                                                                       └─► validation.parquet, launch.sh ─► verl
+                                                                       └─► validation.parquet, launch.sh, shop_r1_checkpoint.json ─► verl
 """
 
 import shlex
@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from agents.llm_grpo.config import PhaseConfig, TrainConfig
 from agents.llm_grpo.data import TrainingData, check_phases, tokenize_sessions
+from agents.llm_grpo.training_run import phase_info
 from replay_sessions.foundation.durable_files import replace_file, replace_json
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.table import Table
@@ -22,6 +23,7 @@ from train.adapters.steps import step_rows, write_order, write_rows
 from train.adapters.trl import RUN_FILE, trl_run
 from train.adapters.verl import overrides
 from train.chat_template import today, writes_date
+from train.checkpoints import CHECKPOINT_FILE, write_info
 from train.grpo.config import GrpoConfig
 from train.grpo.trainer import scored_trunks
 from train.models import load_tokenizer
@@ -61,19 +63,27 @@ def export_phase(
         yield f"To train, with TRL installed: accelerate launch -m train.adapters.trl_train {folder}"
     else:
         folder = folder.resolve()  # because Ray's workers run in another folder
-        words = overrides(grpo, model, folder, seed=seed)
         yield from _write_steps(config, store, phase, grpo, folder, validation=True)
-        title = f"{phase.label} of {config.store} in verl 0.9, as `shop-r1 train` would train it."
-        launch = folder / "launch.sh"
-        lines = " \\\n".join(f"  {_word(*pair)}" for pair in words.items())
-        replace_file(launch, LAUNCH.format(title=title, words=lines))
-        launch.chmod(0o755)
-        yield f"{launch}: starts it, with verl installed and a Ray cluster or one machine's GPUs"
+        write_info(folder, phase_info(config, store, name, template_date=None))
+        yield f"{folder / CHECKPOINT_FILE}: how `rank` prompts the checkpoints that verl will save"
+        yield _write_launch(config, phase, overrides(grpo, model, folder, seed=seed), folder)
     if phase.start != "model":
         yield (
             f"'{name}' starts from '{phase.start}', and --model.path is what it begins with here: give a checkpoint "
             f"of '{phase.start}' there."
         )
+
+
+def _write_launch(config: TrainConfig, phase: PhaseConfig, words: dict[str, Any], folder: Path) -> str:
+    """Writes the script that starts verl, and returns a line for it."""
+    label = phase.label
+    if phase.get_reward(config.reward_config).self_certainty_weight:
+        label += " without self-certainty (verl shows the reward no distribution of the policy)"
+    launch = folder / "launch.sh"
+    lines = " \\\n".join(f"  {_word(*pair)}" for pair in words.items())
+    replace_file(launch, LAUNCH.format(title=f"In verl 0.9, on {config.store}: {label}.", words=lines))
+    launch.chmod(0o755)
+    return f"{launch}: starts {label}, with verl installed and a Ray cluster or one machine's GPUs"
 
 
 def _word(key: str, value: Any) -> str:

@@ -55,6 +55,27 @@ from train.tiny import build_model, train_tokenizer
 PHASES_FILE = "phases.json"
 
 
+def phase_info(config: TrainConfig, store: SessionStore, name: str, *, template_date: str | None) -> CheckpointInfo:
+    """Returns the way to prompt the policy of a phase, as it is trained."""
+    phase, model = config.phases[name], config.model
+    return CheckpointInfo(
+        made_by=name,
+        store_fingerprint=store.fingerprint,
+        context=phase.context,
+        prompt=config.prompt_of(phase, store),
+        temperature=config.evaluation.temperature,
+        max_new_tokens=model.max_new_tokens,
+        max_tokens=model.max_tokens,
+        own_tokenizer=model.path is None,
+        precision=model.computed_in,
+        long_pages=model.long_pages,
+        template_variables=model.template_variables,
+        template_date=template_date,
+        restricted=config.is_restricted(name),
+        writes_rationales=config.writes_rationales(phase),
+    )
+
+
 class TrainingRun:
     """A training run in `folder`; each process of the run has an instance.
 
@@ -108,21 +129,14 @@ class TrainingRun:
 
     def _phase(self, name: str) -> Phase:
         config = self.config.phases[name]
-        model, tokenizer, started_from = self._start(config.start)
+        model, tokenizer, date = self._start(config.start)
         if not self._is_checked:  # phases share a tokenizer
             for remark in check_phases(self.config, self.store, tokenizer, self._date):
                 self.log.info(remark)
             self._is_checked = True
         if self.config.model.lora is not None and config.hyperparameters is not None and not has_adapter(model):
             model = add_adapter(model, self.config.model.lora, seed=self.config.seed)
-        prompt = self.config.prompt_of(config, self.store)
-        info = msgspec.structs.replace(
-            started_from,
-            context=config.context,
-            prompt=prompt,
-            restricted=self.config.is_restricted(name),
-            writes_rationales=self.config.writes_rationales(config),
-        )
+        info = phase_info(self.config, self.store, name, template_date=date)
         policy = (
             Policy(model) if config.hyperparameters is None else self._policy(config, config.hyperparameters, model)
         )
@@ -265,32 +279,20 @@ class TrainingRun:
         self.log.info(f"{name}: {flops:.3g} FLOPs in {seconds:.0f} s of training, sampling and reference included")
         return max(1, round(flops * len(sft) / sum(float(row["flops"]) for row in sft)))
 
-    def _start(self, start: str) -> tuple[Any, Any, CheckpointInfo]:
-        """Loads or builds the model that a phase starts from, its tokenizer, and the info of its checkpoint."""
+    def _start(self, start: str) -> tuple[Any, Any, str | None]:
+        """Loads or builds the model that a phase starts from, its tokenizer, and the date of its chat template."""
         config, store = self.config, self.store
         if start != "model":
-            return load_checkpoint(self.folder / start, self._device)
-        prompt = prompt_of(store, config.prompt)
-        info = CheckpointInfo(
-            made_by="start",
-            store_fingerprint=store.fingerprint,
-            context=config.context,
-            prompt=prompt,
-            temperature=config.evaluation.temperature,
-            max_new_tokens=config.model.max_new_tokens,
-            max_tokens=config.model.max_tokens,
-            own_tokenizer=config.model.path is None,
-            precision=config.model.computed_in,
-            long_pages=config.model.long_pages,
-            template_variables=config.model.template_variables,
-        )
+            model, tokenizer, info = load_checkpoint(self.folder / start, self._device)
+            return model, tokenizer, info.template_date
         if config.model.path is None:
+            prompt = prompt_of(store, config.prompt)
             tokenizer = train_tokenizer(store.sessions("train"), config.model.tokenizer, prompt, config.context)
             bind_template(tokenizer, config.model.template_variables, self._date)
             model = build_model(tokenizer, config.model.tiny, config.seed).to(self._device)
             enable_tree_attention(model)
             self.log.info(f"model: {model.num_parameters():,} parameters, {len(tokenizer)} tokens, from scratch")
-            return model, tokenizer, info
+            return model, tokenizer, None
         folder = Path(config.model.path)
         if (folder / CHECKPOINT_FILE).exists() and read_info(folder)[0].restricted:
             raise BadConfig(
@@ -304,8 +306,7 @@ class TrainingRun:
             template_variables=config.model.template_variables,
             template_date=self._date,
         )
-        date = self._date if writes_date(tokenizer.chat_template) else None
-        return model, tokenizer, msgspec.structs.replace(info, template_date=date)
+        return model, tokenizer, self._date if writes_date(tokenizer.chat_template) else None
 
     def _uses_vllm(self, phase: PhaseConfig) -> bool:
         """Returns whether vLLM samples the replies of a phase."""

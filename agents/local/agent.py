@@ -25,12 +25,25 @@ from shop_env.train_view import TrainView
 from train.chat_template import template_remarks, today
 from train.checkpoints import CHECKPOINT_FILE, CheckpointInfo, read_info
 from train.contract import EXAMPLE, check_contract
-from train.lora import adapter_base, load_adapter
+from train.lora import ADAPTER_FILE, adapter_base, load_adapter
 from train.machine import Precision
 from train.models import load_model
 from train.pointer.checkpoint import is_pointer
 
 logger = logging.getLogger(__name__)
+
+UNTRAINED = CheckpointInfo(
+    made_by="",
+    store_fingerprint="",
+    context=ContextConfig(),
+    prompt=PromptConfig(),
+    temperature=0.0,
+    max_new_tokens=160,
+    max_tokens=4096,
+    own_tokenizer=False,
+)
+VERL_FOLDER = "checkpoints/global_step_*/actor/huggingface"  # of a model, in a folder that --for-verl wrote
+VERL_ADAPTER = "lora_adapter"  # where verl's merger puts the adapter beside its base
 
 
 def local(
@@ -39,8 +52,8 @@ def local(
     store: TrainView | str | None = None,
     adapter: str | None = None,
     temperature: float = 0.0,
-    max_new_tokens: int = 160,
-    max_tokens: int = 4096,
+    max_new_tokens: int | None = None,
+    max_tokens: int | None = None,
     precision: Precision | None = None,
     device: str | None = None,
     style: Style | None = None,
@@ -59,9 +72,9 @@ def local(
         store: The store that the agent will be evaluated on; the prompt uses its log's word for typing.
         adapter: The folder of a LoRA adapter (peft's adapter_config.json).
         temperature: The sampling temperature; 0 is greedy.
-        max_new_tokens: The maximum number of tokens of a reply.
-        max_tokens: The maximum number of tokens of prompt and reply together. The earliest pages of a longer prompt are
-            left out.
+        max_new_tokens: The maximum number of tokens of a reply; None means that of a checkpoint, or else 160.
+        max_tokens: The maximum number of tokens of prompt and reply together; None means that of a checkpoint, or else
+            4,096. The earliest pages of a longer prompt are left out.
         precision: The precision of computation, `float32` or `bfloat16_autocast`; None means bfloat16 on a GPU, and
             float32 elsewhere.
         device: The device of the model; None means a GPU if the machine has one.
@@ -84,33 +97,32 @@ def local(
     check_choice("precision", precision, Precision)
     if path is not None and is_pointer(Path(path)):
         return PointerPolicy(path, temperature=temperature)
+    if path is not None and adapter is None and (merged := Path(path) / VERL_ADAPTER / ADAPTER_FILE).exists():
+        adapter = str(merged.parent)
     model_path = _base(path, adapter)
-    overrides = {name: value for name, value in (("style", style), ("system_file", system_file)) if value is not None}
-    trained = _read_trained(adapter, model_path)
-    prompt = msgspec.structs.replace(trained.prompt if trained else PromptConfig(), **overrides)
+    trained = _read_trained(adapter, model_path) or UNTRAINED
     if not isinstance(template_variables, dict | None):
         raise BadConfig(
             f'template_variables is {template_variables!r}; give a JSON object, {{"enable_thinking": false}}.'
         )
-    variables = (trained.template_variables if trained else {}) | (template_variables or {})
-    date = template_date or (trained and trained.template_date) or today()
-    own_tokenizer = own_tokenizer or bool(trained and trained.own_tokenizer)
-    info = CheckpointInfo(
+    prompt = msgspec.structs.replace(trained.prompt, **_given(style=style, system_file=system_file))
+    info = msgspec.structs.replace(
+        trained,
         made_by=f"{model_path} as it is",
-        store_fingerprint="",
-        context=trained.context if trained else ContextConfig(),
         prompt=prompt_of(store and TrainView.of(store), prompt),
         temperature=temperature,
-        max_new_tokens=max_new_tokens,
-        max_tokens=max_tokens,
-        own_tokenizer=own_tokenizer,
+        own_tokenizer=own_tokenizer or trained.own_tokenizer,
         precision=precision,
-        long_pages=trained.long_pages if trained else "shorten",
-        template_variables=variables,
-        template_date=date,
+        template_variables=trained.template_variables | (template_variables or {}),
+        template_date=template_date or trained.template_date or today(),
+        **_given(max_new_tokens=max_new_tokens, max_tokens=max_tokens),
     )
     policy = _load(model_path, adapter, info, device)
     return PolicyAgent(policy=policy, temperature=temperature, decode=decode, rationales=rationales)
+
+
+def _given(**arguments: Any) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _load(path: str, adapter: str | None, info: CheckpointInfo, device: str) -> tuple[Any, Any, CheckpointInfo]:
@@ -132,21 +144,21 @@ def _load(path: str, adapter: str | None, info: CheckpointInfo, device: str) -> 
 
 
 def _base(path: str | None, adapter: str | None) -> str:
-    base = adapter_base(Path(adapter)) if adapter is not None else None
-    if adapter is not None and base is None:
-        raise CheckpointMismatch(f"'{adapter}' holds no LoRA adapter: there is no adapter_config.json in it.")
-    model_path = path or base
-    if model_path is None:
+    if adapter is not None and not (Path(adapter) / ADAPTER_FILE).exists():
+        raise CheckpointMismatch(f"'{adapter}' holds no LoRA adapter: there is no {ADAPTER_FILE} in it.")
+    model_path = path or (adapter and adapter_base(Path(adapter)))
+    if not model_path:
         raise BadConfig("Agent 'local' needs a model: local?path=FOLDER, a hub id, FILE.gguf or package:NAME/FILE.gguf")
     return model_path
 
 
 def _read_trained(adapter: str | None, model_path: str) -> CheckpointInfo | None:
-    """Returns the info of the adapter, or else of the model, if that is a checkpoint of a training run."""
-    for folder in (adapter, model_path):
-        if folder is not None and (Path(folder) / CHECKPOINT_FILE).exists():
-            return read_info(Path(folder))[0]
-    return None
+    """Returns the info of the adapter, or else of the model, if that is a checkpoint of a training run, or of verl's."""
+    folders = [Path(folder) for folder in (adapter, model_path) if folder is not None]
+    model = Path(model_path).resolve()
+    if model.match(VERL_FOLDER):
+        folders.append(model.parents[3])
+    return next((read_info(folder)[0] for folder in folders if (folder / CHECKPOINT_FILE).exists()), None)
 
 
 def _with_adapter(model: Any, adapter: Path, path: str) -> Any:

@@ -5,6 +5,8 @@ PlannedRun ─► agents/llm_grpo/run_plan.py, once for each run of the file ─
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
+
 from benchmarks.sweep.runs import PlannedRun, SweepOptions
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.table import Table, columns
@@ -23,7 +25,8 @@ def estimate_cost(planned: Mapping[str, Sequence[PlannedRun]], options: SweepOpt
     with requires_extra("train"):
         from agents.llm_grpo.dry_run import HOURS_MEAN  # noqa: PLC0415 - torch may be missing
         from agents.llm_grpo.run_plan import GIB, get_machine, plan_run  # noqa: PLC0415
-    machine = get_machine(options.machine)
+    gpus_per_run = options.machine.gpus or options.gpus_per_run
+    machine = get_machine(msgspec.structs.replace(options.machine, gpus=gpus_per_run))
     gpus = machine.gpus if machine.is_gpu else ()
     rows: dict[str, list[float]] = {}
     for name, runs in missing.items():

@@ -54,7 +54,7 @@ class SweepOptions(Record):
             for each. None divides the GPUs evenly among the runs, with one process each.
         launch: The launcher of each training with its flags in quotes, such as torchrun and its number of processes.
         dry_run: Print which runs are finished and which are missing, and what these cost, without running any.
-        machine: The machine that the dry run plans for; its `gpus` are those of a run.
+        machine: The machine that the dry run plans for; its `gpus` are those of a run, by default `gpus_per_run`.
         flags: Further flags of every run's command, after `--`.
     """
 

@@ -1,5 +1,7 @@
 """A model that is nowhere is refused at once, and without torch."""
 
+import re
+
 import pytest
 
 from agents.llm_grpo.presets import SHAPES, load_preset, preset_names
@@ -22,6 +24,21 @@ def test_a_folder_is_no_hub_id(tmp_path):
         check_model(str(tmp_path))
     (tmp_path / "config.json").touch()
     check_model(str(tmp_path))
+
+
+def test_a_model_that_verl_left_in_shards_is_refused_with_verl_s_command(tmp_path):
+    actor, whole = tmp_path / "actor", tmp_path / "actor" / "huggingface"
+    whole.mkdir(parents=True)
+    for file in (actor / "model_world_size_2_rank_0.pt", actor / "fsdp_config.json", whole / "config.json"):
+        file.touch()
+    command = f"python -m verl.model_merger merge --backend fsdp --local_dir {actor} --target_dir {whole}"
+    for folder in (actor, whole):
+        with pytest.raises(CheckpointMismatch, match=f"{re.escape(command)}$"):
+            check_model(str(folder))
+    (whole / "model.safetensors").touch()
+    check_model(str(whole))
+    with pytest.raises(CheckpointMismatch, match=f"the whole model is in '{whole}'"):
+        check_model(str(actor))
 
 
 @pytest.mark.long

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import T5Config, T5ForConditionalGeneration
 
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, MissingExtra
@@ -49,6 +50,15 @@ def test_a_folder_without_a_model_is_refused_in_one_line(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(CheckpointMismatch, match=r"^[^\n]*Give a folder with config\.json[^\n]*$"):
         load_model(str(tmp_path))
+
+
+def test_a_file_that_lacks_weights_is_refused(tiny, tmp_path):
+    tiny.save(tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    weights["base_model.norm.weight"] = weights.pop("model.norm.weight")  # as peft calls it
+    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(CheckpointMismatch, match=r"lack 1 weights .* 'model\.norm\.weight'"):
+        load_model(str(tmp_path), own_tokenizer=True)
 
 
 def test_an_encoder_with_a_decoder_is_refused_in_one_line(tiny, tmp_path):

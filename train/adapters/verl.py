@@ -11,7 +11,8 @@ Differences from our trainer:
 - Groups with equal rewards contribute their KL only.
 - A step that occurs twice in a batch is used twice.
 - Special tokens in a reply are dropped before it is parsed; text like `<|im_end|>` in a page becomes a special token.
-- Self-certainty is not measured, so the reward is that of the action only.
+- Self-certainty is not in the reward: verl's workers return the entropy and the target's log-probability of a token,
+  not the mean over the vocabulary, and its advantages are computed without either. So it is the row without it.
 """
 
 from collections.abc import Mapping
@@ -75,5 +76,6 @@ def overrides(grpo: GrpoConfig, model: ModelConfig, folder: Path, *, seed: int) 
             f"{base}.lora_rank": lora.rank,
             f"{base}.lora_alpha": lora.alpha,
             f"{base}.target_modules": modules,
+            f"{actor}.checkpoint.save_contents": "[model,optimizer,extra]",  # hf_model has peft's names of the weights
         }
     return options

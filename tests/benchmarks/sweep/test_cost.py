@@ -33,7 +33,12 @@ def test_a_dry_run_adds_up_seeds_and_runs(tmp_path):
     (tmp_path / "two.toml").write_text(FILE)
     machine = MachineOptions(gpus=2, gpu="a100")
     options = SweepOptions(
-        sweep=str(tmp_path / "two.toml"), out=tmp_path, seeds=(0, 1, 2), store=str(tmp_path / "store"), machine=machine
+        sweep=str(tmp_path / "two.toml"),
+        out=tmp_path,
+        seeds=(0, 1, 2),
+        store=str(tmp_path / "store"),
+        gpus_per_run=2,
+        machine=MachineOptions(gpu="a100"),
     )
     planned = plan(load_sweep(options.sweep), options)
     table, line = estimate_cost(planned, options)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,19 @@ import pytest
 import torch
 
 from agents.llm_grpo.train import main
-from replay_sessions.foundation.errors import BadConfig
+from agents.registry import make_agent
+from benchmarks.leaderboard.__main__ import main as rank
+from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from replay_sessions.schema import reply_action
 from replay_sessions.store import SessionStore
+from shop_env.observation import ContextConfig, observe_session
 from shop_env.replies import format_reply
 from shop_env.reward import reward_preset
+from shop_env.reward.score import TERM_NAMES
 from shop_env.serving.tasks import StepTasks
 from shop_env.versions import SCORING_VERSION
 from tests.demo_stores import demo_store_at
+from tests.processes import run_python
 from tests.train.conftest import COMPACT
 from tests.train.test_grpo import CONFIG
 from train.adapters.steps import Scoring, order_file, write_order
@@ -30,7 +36,7 @@ from train.chat_template import encode, render
 from train.config import LoraConfig, ModelConfig
 from train.grpo.loss import DEVIATION_EPSILON, scaled_advantages, token_weights
 from train.grpo.trainer import grpo_plan, scored_trunks
-from train.models import load_tokenizer
+from train.models import load_tokenizer, load_weights
 
 GRPO = msgspec.structs.replace(CONFIG, steps_per_batch=6, steps=9)
 
@@ -144,6 +150,7 @@ def test_the_command_writes_every_step_that_is_predicted_and_how_to_start(writte
     assert "data.train_batch_size=6" in words
     assert "trainer.total_training_steps=5" in words
     assert "actor_rollout_ref.actor.optim.lr=1e-07" in words
+    assert ": Shop-R1 without self-certainty" in (written / "launch.sh").read_text()
 
 
 @pytest.mark.verl
@@ -187,6 +194,16 @@ def test_each_option_that_is_written_is_read_on_the_way_of_main_ppo(written, tmp
     assert sorted(option for option in options if not is_read(option, sources)) == []
     assert not is_read("actor_rollout_ref.actor.use_prefix_grouper", sources)
     assert not is_read("trainer.balance_batch", sources)
+
+
+@pytest.mark.verl
+@pytest.mark.filterwarnings("ignore")
+def test_the_extra_brings_what_main_ppo_imports(written):
+    from verl.trainer.ppo.v1 import AgentLoopManagerTQ, get_trainer_cls  # noqa: PLC0415 - of the extra verl
+
+    config = verl_config(words_of(written))
+    assert config.trainer.use_v1
+    assert get_trainer_cls(config.trainer.v1.trainer_mode) and AgentLoopManagerTQ
 
 
 @pytest.mark.verl
@@ -239,8 +256,9 @@ def test_verl_reads_our_rows_in_our_order(written):
 
 @pytest.mark.verl
 @pytest.mark.filterwarnings("ignore")
-def test_verl_s_reward_manager_gives_the_env_s_rewards(written, store):
+def test_verl_s_reward_manager_gives_the_env_s_rewards_and_logs_their_terms(written, store):
     from verl import DataProto  # noqa: PLC0415 - of the extra verl
+    from verl.trainer.ppo.metric_utils import process_validation_metrics  # noqa: PLC0415
     from verl.trainer.ppo.reward import load_reward_manager  # noqa: PLC0415
 
     config = verl_config(words_of(written))
@@ -254,35 +272,110 @@ def test_verl_s_reward_manager_gives_the_env_s_rewards(written, store):
         if tasks.step_of("train", index).task_id == f"{row['extra_info']['session_id']}#{row['extra_info']['step']}"
     ]
 
-    async def earned(reply: str) -> dict[str, Any]:
+    async def score(reply: str) -> dict[str, Any]:
         manager = load_reward_manager(config, tokenizer)
         tokens = torch.tensor([tokenizer(reply, add_special_tokens=False)["input_ids"] + [tokenizer.eos_token_id]])
         data = DataProto.from_dict(
             tensors={"responses": tokens, "attention_mask": torch.ones_like(tokens)},
             non_tensors={name: np.array([row[name]], dtype=object) for name in row if name != "prompt"},
         )
-        found: dict[str, Any] = await manager.run_single(data)
-        return found
+        scored: dict[str, Any] = await manager.run_single(data)
+        return scored
 
+    logs = []
     for reply in replies_to({key: value for key, value in logged.items() if isinstance(value, str)}):
         seen = tokenizer.decode(tokenizer(reply, add_special_tokens=False)["input_ids"])
-        assert asyncio.run(earned(reply))["reward_score"] == tasks.score("train", index, seen).reward
+        ours, theirs = tasks.score("train", index, seen), asyncio.run(score(reply))
+        assert theirs["reward_score"] == ours.reward
+        logs.append(theirs["reward_extra_info"])
+        assert {term: logs[-1][term] for term in TERM_NAMES} == {t: ours.reward_breakdown[t] for t in TERM_NAMES}
+        assert sum(logs[-1][term] for term in TERM_NAMES) == pytest.approx(ours.reward)
+    assert max(log["name_similarity"] for log in logs) == pytest.approx(1000)  # the term that DARS scales
+
+    columns = {name: [log[name] for log in logs] for name in logs[0]}
+    (metrics,) = process_validation_metrics(["shop_r1"] * len(logs), ["one"] * len(logs), columns).values()
+    means = {name: metrics[name][f"mean@{len(logs)}"] for name in metrics}
+    assert means == pytest.approx({name: float(np.mean(values)) for name, values in columns.items()})
+    assert means.keys() == {"score", *TERM_NAMES, "exact_match", "readable"}
+
+
+def save_by_verl(model: Path, run: Path, rank: int, contents: Sequence[str]) -> Path:
+    """Saves the model, with an adapter of this rank if it is not 0, as verl would after step 50 of the run."""
+    actor = run / "checkpoints" / "global_step_50" / "actor"
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    script = Path(__file__).with_name("save_by_verl.py")
+    done = run_python(*torchrun, script, model, actor, str(rank), *contents)
+    assert done.returncode == 0, done.stderr
+    return actor
+
+
+def merge_as_told(actor: Path) -> None:
+    """Runs the command that the error for an unmerged checkpoint names."""
+    with pytest.raises(CheckpointMismatch, match="verl saved it in shards") as told:
+        make_agent(f"local?path={actor / 'huggingface'}")
+    _, _, command = str(told.value).partition("python ")
+    done = run_python(*shlex.split(command))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.verl
+@pytest.mark.filterwarnings("ignore")
+def test_rank_reads_what_verl_s_checkpoint_manager_saves(written, store, tiny, tmp_path):
+    contents = verl_config(words_of(written)).actor_rollout_ref.actor.checkpoint.save_contents
+    actor = save_by_verl(written.parent / "model", written, 0, contents)
+    assert (actor / "model_world_size_2_rank_1.pt").exists()
+    agent: Any = make_agent(f"local?path={actor / 'huggingface'}")
+    assert (agent.info.max_tokens, agent.info.max_new_tokens, agent.info.prompt.style) == (700, 40, "compact")
+    assert agent.info.context == ContextConfig(rationales=False, persona="none")
+    spec = f"verl=local?path={actor / 'huggingface'}"
+    words = ["--store", str(store.path), "--split", "test", "--sessions", "2", "--out", str(tmp_path / "board")]
+    assert rank(["--agents", spec, *words]) == 0
+
+    def weights() -> dict[str, torch.Tensor]:
+        return load_weights(str(actor / "huggingface"), max_tokens=None, device="cpu").state_dict()
+
+    trained = tiny.plain_model().state_dict()
+    assert all(torch.equal(trained[name], weight) for name, weight in weights().items())
+    (actor / "huggingface" / "model.safetensors").unlink()
+    merge_as_told(actor)
+    assert all(torch.equal(trained[name].bfloat16().float(), weight) for name, weight in weights().items())
+
+
+@pytest.mark.verl
+@pytest.mark.filterwarnings("ignore")
+def test_rank_reads_an_adapter_that_verl_saved(written, store, tmp_path):
+    adapted = overrides(GRPO, ModelConfig(path="m", max_tokens=700, lora=LoraConfig(rank=8)), tmp_path, seed=0)
+    contents = adapted["actor_rollout_ref.actor.checkpoint.save_contents"].strip("[]").split(",")
+    actor = save_by_verl(written.parent / "model", tmp_path, 4, contents)
+    merge_as_told(actor)
+    observations = observe_session(next(iter(store.sessions("test"))))
+
+    def probabilities(path: Path) -> Any:
+        agent: Any = make_agent(f"local?path={path}&rationales=0&style=compact")
+        return agent.probabilities(observations)
+
+    assert probabilities(actor / "huggingface") != probabilities(written.parent / "model")
 
 
 @pytest.mark.verl
 @pytest.mark.filterwarnings("ignore")
 def test_verl_s_advantages_and_clipped_loss_are_ours():
-    from verl.trainer.ppo.core_algos import agg_loss, compute_grpo_outcome_advantage  # noqa: PLC0415 - of verl
+    from verl import DataProto  # noqa: PLC0415 - of the extra verl
+    from verl.trainer.ppo.core_algos import agg_loss  # noqa: PLC0415
+    from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories  # noqa: PLC0415
 
     rewards = torch.tensor([[0.0, 1.0, 0.5, 0.25], [2.0, 2.0, 1.0, 0.0]])
     lengths = [3, 1, 4, 2, 2, 4, 1, 3]
     mask = torch.tensor([[float(place < length) for place in range(4)] for length in lengths])
     last = torch.tensor([[float(place == length - 1) for place in range(4)] for length in lengths])
-    theirs, _ = compute_grpo_outcome_advantage(
-        last * rewards.flatten()[:, None], mask, np.array([0, 0, 0, 0, 1, 1, 1, 1]), epsilon=DEVIATION_EPSILON
+    batch = DataProto.from_dict(
+        tensors={"token_level_rewards": last * rewards.flatten()[:, None], "response_mask": mask},
+        non_tensors={"uid": np.array(["a"] * 4 + ["b"] * 4, dtype=object)},
     )
+    keys = [f"{uid}_{number}_0" for number, uid in enumerate(batch.non_tensor_batch["uid"])]
+    theirs = compute_advantage_for_multi_trajectories(batch, keys, "grpo").batch["advantages"]
     ours = scaled_advantages(rewards, "group").flatten()
-    torch.testing.assert_close(theirs, ours[:, None] * mask)
+    torch.testing.assert_close(theirs, ours[:, None] * mask, rtol=0, atol=2 * DEVIATION_EPSILON)
     losses = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
     of_tokens = torch.cat([losses[row, :length] for row, length in enumerate(lengths)])
     for loss_type, aggregation in AGGREGATIONS.items():
