@@ -1,7 +1,7 @@
 """Exports a phase of GRPO to another trainer: `shop-r1 train --for-trl|--for-verl PHASE`.
 
 store ─► the phase's steps in its context ─► train.parquet, its order ─┬─► trl.json ─► accelerate launch
-                                                                       └─► validation.parquet, launch.sh, shop_r1_checkpoint.json ─► verl
+                                                                       └─► validation.parquet, launch.sh ─► verl
 """
 
 import shlex

@@ -153,7 +153,7 @@ def _base(path: str | None, adapter: str | None) -> str:
 
 
 def _read_trained(adapter: str | None, model_path: str) -> CheckpointInfo | None:
-    """Returns the info of the adapter, or else of the model, if that is a checkpoint of a training run, or of verl's."""
+    """Returns the info of the adapter, or else of the model, if that is a checkpoint of our trainer or verl."""
     folders = [Path(folder) for folder in (adapter, model_path) if folder is not None]
     model = Path(model_path).resolve()
     if model.match(VERL_FOLDER):
