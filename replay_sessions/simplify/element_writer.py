@@ -81,7 +81,7 @@ class ElementWriter(PieceWriter):
             target.lead = " "
         self._target = target
         self.targets.append(target)
-        if tag in _LABELLED:
+        if tag in FIELDS:
             self.labels.fields.append(target)
         self._tail = ""
         if tag == "select":
@@ -121,7 +121,7 @@ class ElementWriter(PieceWriter):
         self.private = opened.private
         self.is_unread = opened.is_unread
         if self.labels.ids and (identifier := opened.attributes.get("id")) in self.labels.ids:
-            words = tidy(opened.attributes.get("aria-label")) or self.text_since(piece) or self.image_since(piece)
+            words = tidy(opened.attributes.get("aria-label")) or self.text_since(piece) or self.images_since(piece)
             self.labels.texts[identifier or ""] = words or self.labels.texts.get(identifier or "", "")
         if isinstance(opened, Target):
             self._target = opened.outer
@@ -165,7 +165,7 @@ class ElementWriter(PieceWriter):
                 self.steady_text(piece, self.text_since(piece), "", {}) or tidy(opened.attributes.get("aria-label")),
             )
         if opened.is_label:
-            self._end_label(opened, self.text_since(piece))
+            self._end_label(opened, piece)
         elif (
             self._target is not None
             and opened.attributes.get("aria-label")
@@ -173,15 +173,17 @@ class ElementWriter(PieceWriter):
         ):
             self._target.inner_label = self.text_since(piece), tidy(opened.attributes["aria-label"])
 
-    def _end_label(self, opened: Opened, text: str) -> None:
+    def _end_label(self, opened: Opened, piece: int) -> None:
         """Records the words of a `<label>`: its text, the description of its image, its own label or title."""
         self._label = None
+        fields = self.labels.fields[opened.fields_before : opened.fields_before + 1]
+        text = self.text_since(piece, next((field.piece for field in fields if field.tag == "select"), None))
         attributes = {} if self.private else opened.attributes
         others = (opened.alt, tidy(attributes.get("aria-label")), tidy(attributes.get("title")))
         if words := next(filter(has_words, (text, *others)), text):
             if labelled := opened.attributes.get("for"):
                 self.labels.by_field.setdefault(labelled, words)
-            for target in self.labels.fields[opened.fields_before : opened.fields_before + 1]:
+            for target in fields:
                 target.label = target.label or words
 
     def _head(self, piece: int, words: str) -> None:

@@ -175,24 +175,25 @@ class PieceWriter:
         texts = [pieces[index] if index - 1 in remaining else f" {pieces[index]}" for index in selected]
         return _unescaped(" ".join("".join(texts).split())[:_MAX_TEXT])
 
-    def text_since(self, piece: int) -> str:
-        """Returns the text written from a piece on, up to a maximum length."""
+    def text_since(self, piece: int, end: int | None = None) -> str:
+        """Returns the text written from a piece on, or up to the piece `end`, up to a maximum length."""
         pieces = self.pieces
-        if len(pieces) == piece + 1:
+        end = len(pieces) if end is None else end
+        if end == piece + 1:
             words = pieces[piece][:_MAX_TEXT]
             if "<" in words:
                 return ""
             words = words.strip()
         else:
-            texts = pieces[piece : piece + _MAX_PIECES]
+            texts = pieces[piece : min(end, piece + _MAX_PIECES)]
             words = "".join([text[:_MAX_TEXT] if text and "<" not in text else " " for text in texts])
             words = " ".join(words.split())[:_MAX_TEXT]
         return _unescaped(words)
 
-    def image_since(self, piece: int) -> str:
-        """Returns the alternative text of the first image written from a piece on; "" if there is none."""
+    def images_since(self, piece: int) -> str:
+        """Returns the alternative texts of the images written from a piece on."""
         images = map(_IMAGE.fullmatch, self.pieces[piece : piece + _MAX_PIECES])
-        return next((unescape(image[1]) for image in images if image), "")
+        return " ".join(unescape(image[1]) for image in images if image)[:_MAX_TEXT]
 
 
 def _unescaped(words: str) -> str:

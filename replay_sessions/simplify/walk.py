@@ -194,9 +194,9 @@ class Walk(ElementWriter):
         return True
 
     def _keep_label(self, node: LexborNode, attributes: Attributes) -> None:
-        """Records the text of an image or of an element that is left out, or its first image's, if it labels others."""
+        """Records the text of an image or of an element that is left out, or its images', if it labels others."""
         if self.labels.ids and (identifier := attributes.get("id")) in self.labels.ids:
             texts = (attributes.get("aria-label"), node.text(separator=" "), attributes.get("alt"))
-            images = (image.attributes.get("alt") for image in node.css("img"))
-            words = next(filter(None, map(tidy, (*texts, *images))), "")
+            images = " ".join(image.attributes.get("alt") or "" for image in node.css("img"))
+            words = next(filter(None, map(tidy, (*texts, images))), "")
             self.labels.texts[identifier or ""] = f"[{self.private}]" if words and self.private else words

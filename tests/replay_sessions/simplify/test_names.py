@@ -201,6 +201,7 @@ def test_the_title_of_a_section_is_not_the_title_of_the_first_product_in_it():
         ("<button aria-labelledby=t>x</button><p id=t hidden><img alt='Tea pot'></p>", "tea_pot"),
         ("<button aria-labelledby='b t'>x</button><b id=b>Remove</b><img id=t alt=Mug>", "remove_mug"),
         ("<input type=checkbox aria-labelledby=t><img id=t alt=Acme hidden>", "acme"),
+        ("<button aria-labelledby=t>x</button><i id=t><img alt=Red> <img alt=mug></i>", "red_mug"),
         ("<button aria-labelledby=t>x</button><svg id=t><title>Menu</title></svg>", "menu"),
         ("<button aria-labelledby=t>x</button><svg id=t aria-label='Main menu'></svg>", "main_menu"),
         ("<button id=b aria-label=Remove aria-labelledby='b t'>x</button><i id=t>Red mug</i>", "remove_red_mug"),
@@ -213,6 +214,15 @@ def test_the_title_of_a_section_is_not_the_title_of_the_first_product_in_it():
 )
 def test_images_and_inner_labels_name_elements_whose_text_does_not(label, name):
     assert [element.name for element in simplify(f"<h1>Shop</h1>{label}").elements] == [name]
+
+
+@pytest.mark.parametrize("select", ["<select>{}</select>", "<span>by</span> <select id=s name=7>{}</select> order"])
+def test_a_label_around_a_list_of_options_names_it_whatever_its_options(select):
+    for options in ("<option>Price<option>Name", "<option>Name<option>Date"):
+        page = simplify(f"<h1>Shop</h1><label>Sort {select.format(options)}</label>")
+        assert {element.name.partition(".")[0] for element in page.elements} == {
+            "sort_by" if "by" in select else "sort"
+        }
 
 
 def test_tiles_of_an_image_and_a_price_keep_their_names_when_prices_and_other_tiles_change():
