@@ -34,6 +34,7 @@ from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig, ImportFailed
 from replay_sessions.foundation.guard import Guard
 from replay_sessions.foundation.serving import Server
+from replay_sessions.importers.cleaner import Cleaner
 from replay_sessions.importers.rrweb.importer import RrwebImporter
 from replay_sessions.importers.rrweb.recorded_sessions import RrwebOptions
 from replay_sessions.recorder.collector import Collector
@@ -256,7 +257,7 @@ def imported_session(recording: Path) -> Session | None:
     """Imports the session of a recording; returns None if the recording has none yet."""
     try:
         importer = RrwebImporter(recording, RrwebOptions(terminate_at_end=True))
-        records = list(importer.read(recording.absolute(), importer.options))
+        reads = list(Cleaner().clean_all(importer.read(recording.absolute(), importer.options)))
     except ImportFailed:
         return None
-    return next((record for record in records if isinstance(record, Session)), None)
+    return next((read.session for read in reads if read.session), None)
