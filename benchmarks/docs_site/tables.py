@@ -9,10 +9,12 @@ from replay_sessions.foundation.errors import BadConfig
 from shop_env.versions import SCORING_VERSION
 
 RESULTS = Path(__file__).parents[1] / "results"
+# On a page, whose table stands without the line below the record's that says "percent".
+HEADINGS = {"row": "agent", **{name: f"{name} %" for name in ("exact", "type", "macro-F1", "top-3")}}
 
 
 def get_table(results: Path, name: str, columns: Sequence[str], rows: Sequence[str] = ()) -> str:
-    """Returns a table of a record as Markdown.
+    """Returns a table of a record as Markdown, under the page's HEADINGS.
 
     Args:
         results: The folder of the records.
@@ -41,6 +43,7 @@ def get_table(results: Path, name: str, columns: Sequence[str], rows: Sequence[s
                 belongs = cells[0].count(heading) == 1 or number - 1 in indices
                 if not columns or (heading in columns and belongs):
                     indices.append(number)
+            cells[0] = [HEADINGS.get(heading, heading) for heading in cells[0]]
             selected = [row for number, row in enumerate(cells) if number < 2 or not rows or row[0] in rows]
             return "".join(f"| {' | '.join(row[number] for number in indices)} |\n" for row in selected)
     raise BadConfig(

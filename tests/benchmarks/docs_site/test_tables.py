@@ -39,7 +39,11 @@ def test_a_repeated_heading_goes_with_the_column_before_it(results):
         "| row | exact | paper | F1 | paper |\n|---|--:|--:|--:|--:|\n| a | 1 | 2 | 3 | 4 |\n"
     )
     table = get_table(results, "baselines/twice", ["row", "paper", "F1"])
-    assert table == "| row | F1 | paper |\n| --- | --: | --: |\n| a | 3 | 4 |\n"
+    assert table == "| agent | F1 | paper |\n| --- | --: | --: |\n| a | 3 | 4 |\n"
+
+
+def test_shares_stand_under_a_percent_sign(results):
+    assert get_table(results, "baselines/small", ["exact", "NLL"]).startswith("| exact % | NLL |\n")
 
 
 def test_rows_are_taken_by_their_first_cells(results, tmp_path):
