@@ -78,10 +78,12 @@ class Submit(Verify):
     Attributes:
         name: The name of the record, such as baselines/demo. RESULTS/baselines/demo.json and demo.md are written.
         results: The folder of recorded results.
+        steps: Record the steps too, compressed; the record is then the folder RESULTS/NAME, which `verify` takes.
     """
 
     name: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="NAME")]]
     results: Path = Path("benchmarks/results")
+    steps: bool = False
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -140,11 +142,13 @@ def _submit(options: Submit) -> int:
         options.name,
         options.results,
         _open_store(options),
+        steps=options.steps,
         rerun=options.rerun,
         trust=options.trust,
     )
     code = _print_mismatches(mismatches, options.rerun)
-    print(f"recorded: {options.results / options.name}.json, .md" if code == 0 else "not recorded")
+    suffix = "" if options.steps else ".json, .md"
+    print(f"recorded: {options.results / options.name}{suffix}" if code == 0 else "not recorded")
     return code
 
 

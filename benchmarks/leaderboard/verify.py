@@ -9,10 +9,12 @@ by the logged actions, with all files edited to match. If a share f of the repli
 probability (1 - f)^N. The agent's replies must be a function of observation and seed, so it works for no server that
 samples without a seed.
 
-`submit` records a verified evaluation: FOLDER ─► RESULTS/NAME.json, RESULTS/NAME.md. Records are for other people, so
-they name stores and checkpoints without the folders of this machine.
+`submit` records a verified evaluation: FOLDER ─► RESULTS/NAME.json, RESULTS/NAME.md, or with its steps, compressed, a
+folder RESULTS/NAME that `verify` takes. Records are for other people, so they name stores and checkpoints without the
+folders of this machine.
 """
 
+import gzip
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,6 +42,7 @@ from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.results import MOSTLY_ONE
 from shop_env.evaluation.results_file import LOG_FILE, TABLE_FILES, Entry, EvaluationLog, read_log
 from shop_env.evaluation.scored_steps import EvaluationConfig
+from shop_env.evaluation.steps_file import packed_file, read_content
 from shop_env.metrics.step_record import StepRecord
 from shop_env.observation import ContextConfig, drop_former_keys
 
@@ -131,7 +134,14 @@ def verify(folder: Path, store: SessionStore, *, rerun: int = 0, trust: Sequence
 
 
 def submit(
-    folder: Path, name: str, results: Path, store: SessionStore, *, rerun: int = 0, trust: Sequence[str] = ()
+    folder: Path,
+    name: str,
+    results: Path,
+    store: SessionStore,
+    *,
+    steps: bool = False,
+    rerun: int = 0,
+    trust: Sequence[str] = (),
 ) -> dict[str, list[str]]:
     """Verifies an evaluation and, if there is no mismatch, records its metrics.
 
@@ -140,6 +150,7 @@ def submit(
         name: The name of the record within `results`, such as baselines/demo.
         results: The folder of recorded results.
         store: The store that it was run on.
+        steps: Whether to record the steps too.
         rerun: The number of steps at which each agent is run again.
         trust: Functions and agents that the folder names and that may be run.
 
@@ -158,8 +169,12 @@ def submit(
     mismatches = verify(folder, store, rerun=rerun, trust=trust)
     if not any(mismatches.values()):
         record = results / name
-        for file, suffix in ((LOG_FILE, ".json"), (TABLE_FILES[log.kind], ".md")):
-            replace_file(record.with_name(record.name + suffix), _FOLDERS.sub("", (folder / file).read_text("utf-8")))
+        for file in (LOG_FILE, TABLE_FILES[log.kind]):
+            target = record / file if steps else record.with_name(record.name + Path(file).suffix)
+            replace_file(target, _FOLDERS.sub("", (folder / file).read_text("utf-8")))
+        for entry in log.entries if steps else ():
+            content = gzip.compress(read_content(folder / entry.steps), mtime=0)
+            replace_file(packed_file(record / entry.steps), content)
     return mismatches
 
 

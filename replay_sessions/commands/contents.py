@@ -34,6 +34,8 @@ def print_contents(store: SessionStore) -> None:
 
 def _advise(split: str, split_by: str) -> str:
     """Returns what to do about an empty split."""
+    if split_by == "session":
+        return "there are too few sessions"
     if split_by != "official":
         return "with few users, try --split-by session"
     if split == "validation":

@@ -3,6 +3,7 @@
 AgentToEvaluate ─► run_agent ─► steps.jsonl ─► build_entry ─► Entry ─► build_log ─► EvaluationLog (results_file.py)
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from shop_env.evaluation.evaluated_sessions import describe_sample
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.results import ResultRow, dominant_type, summarise
-from shop_env.evaluation.results_file import Entry, EvaluationLog, digest_file, steps_file
+from shop_env.evaluation.results_file import Entry, EvaluationLog, digest_steps, steps_file
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey, steps_at
 from shop_env.evaluation.steps_file import Identity, StepLine, StepsFile, prepare, read_lines
 from shop_env.metrics import metric_preset
@@ -115,7 +116,7 @@ def build_entry(agent: AgentToEvaluate, new: NewSteps) -> tuple[Entry, list[Step
         context=agent.context,
         row=row,
         steps=steps_file(agent.name),
-        sha256=digest_file(agent.file),
+        sha256=digest_steps(agent.file),
         identity=agent.identity,
         new_steps=new.number,
         time_s=round(sum(lines[key].seconds for key in keys if key in lines), 6),
@@ -184,7 +185,8 @@ def remarks_of(log: EvaluationLog) -> list[str]:
     best = log.ceilings[0].figures["exact_accuracy"].value if log.ceilings else 1.0
     for entry in log.entries:
         exact = entry.row.figures.get("exact_accuracy")
-        if exact is not None and (exact.value if exact.low is None else exact.low) > best:
+        chance = 2 * math.sqrt(best * (1 - best) / max(entry.row.steps, 1))  # where few users leave no interval
+        if exact is not None and (exact.value - chance if exact.low is None else exact.low) > best:
             remarks.append(
                 f"{entry.label}: beyond the ceiling of {best:.3f}, the best that can be known from the observation. "
                 "Look for the answers in what it learnt from"

@@ -29,7 +29,7 @@ from shop_env.evaluation.evaluated_sessions import Sample
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.results import ResultRow, results_table, sorted_rows
 from shop_env.evaluation.scored_steps import EvaluationConfig
-from shop_env.evaluation.steps_file import UNREADABLE, Identity, StepLine, read_lines
+from shop_env.evaluation.steps_file import UNREADABLE, Identity, StepLine, read_content, read_lines
 from shop_env.metrics.step_record import StepRecord
 from shop_env.observation import ContextConfig, drop_former_keys
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
@@ -48,7 +48,7 @@ class Entry(Config):
         spec: The agent with its arguments; the target of a training run's own checkpoint is a path in the run's folder.
         context: How much of a session the agent was shown.
         steps: The path of its file of steps in the folder.
-        sha256: The SHA-256 of that file.
+        sha256: The SHA-256 of that file, unpacked.
         identity: Everything that decides its replies (agents.agent_code.reply_identity).
         time_s: Seconds that the agent took for these steps, probabilities included.
         new_steps: Number of steps at which the last run called the agent; all other replies were in the file.
@@ -141,6 +141,11 @@ def digest_file(path: Path) -> str:
     return hashlib.sha256(read_regular(path)).hexdigest()
 
 
+def digest_steps(path: Path) -> str:
+    """Returns the SHA-256 of a file of steps, of a record's that of its content."""
+    return hashlib.sha256(read_content(path)).hexdigest()
+
+
 def write_log(folder: Path, log: EvaluationLog, table: str) -> None:
     """Writes results.json, and its table as Markdown."""
     replace_json(folder / LOG_FILE, log)
@@ -209,7 +214,7 @@ def read_steps(folder: Path, entry: Entry) -> dict[tuple[str, int], StepLine]:
     """
     path = folder / entry.steps
     lines = read_lines(path)
-    if digest_file(path) != entry.sha256:
+    if digest_steps(path) != entry.sha256:
         raise BadConfig(
             f"'{path}' is not what '{folder / LOG_FILE}' was computed from: it was edited, or a run was "
             "stopped. Give the command of the evaluation again"

@@ -7,18 +7,22 @@
     {"session_id": "s1", "step_index": 3, "observation": "77…", "seconds": 9.1, "error": "AgentFailed: …"}
 
 A stopped run continues from this file. Each line is written in one call, so several processes can append to the file of
-one agent. If two lines are about the same step, the later one counts.
+one agent. If two lines are about the same step, the later one counts. A record has FILE.gz instead,
+to be read only.
 """
 
+import gzip
 import hashlib
 import logging
 import time
+from io import BytesIO
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 import msgspec
 
+from replay_sessions.foundation import durable_files
 from replay_sessions.foundation.durable_files import read_regular, replace_file, writing
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.foundation.records import Config
@@ -33,6 +37,7 @@ logger = logging.getLogger(__name__)
 Identity = dict[str, Any]  # everything that decides a reply: agent, code, store, context, seed
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 FORMAT_VERSION = 1
+LONGEST_BYTES = 1 << 30  # of an unpacked file, because a folder may come from a stranger
 
 
 class Header(Config):
@@ -170,22 +175,46 @@ def prepare(path: Path, identity: Identity, run: dict[str, Any], *, fresh: bool,
     return moved
 
 
+def packed_file(path: Path) -> Path:
+    """Returns the compressed file that a record has in place of a file of steps."""
+    return path.with_name(f"{path.name}.gz")
+
+
+def read_content(path: Path) -> bytes:
+    """Returns the content of a file of steps, also of a record's.
+
+    Raises:
+        FileNotFoundError: There is neither.
+        BadSession: The record's file is damaged or too long.
+    """
+    packed = packed_file(path)
+    if path.is_file() or not packed.is_file():
+        return read_regular(path)
+    try:
+        content = gzip.GzipFile(fileobj=BytesIO(read_regular(packed))).read(LONGEST_BYTES + 1)
+    except durable_files.UNREADABLE as error:
+        raise BadSession(f"'{packed}' cannot be unpacked: {error!r}") from error
+    if len(content) > LONGEST_BYTES:
+        raise BadSession(f"'{packed}' unpacks to more than {LONGEST_BYTES >> 20} MiB")
+    return content
+
+
 def read_lines(path: Path) -> dict[StepKey, StepLine]:
-    """Reads all lines, by step.
+    """Reads all lines, by step, also of a record.
 
     Raises:
         BadSession: The file is absent, cut off or of another version.
     """
-    header, lines, complete = _read(path)
+    header, lines, complete = _read(path, packed=True)
     if header is None or not complete:
         raise BadSession(f"the steps in '{path}' cannot be read: run the same command again, which goes on from them")
     return lines
 
 
-def _read(path: Path) -> tuple[Header | None, dict[StepKey, StepLine], bool]:
+def _read(path: Path, *, packed: bool = False) -> tuple[Header | None, dict[StepKey, StepLine], bool]:
     """Reads the header (None if it is unreadable or of another version), the readable lines, and whether all are."""
     try:
-        content = read_regular(path)
+        content = read_content(path) if packed else read_regular(path)
     except FileNotFoundError:
         return None, {}, False
     header_text, _, lines_text = content.partition(b"\n")

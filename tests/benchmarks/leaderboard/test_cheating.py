@@ -11,6 +11,7 @@ from replay_sessions.store import SessionStore
 from shop_env.evaluation.results_file import read_log
 from shop_env.prompts import read_instructions
 from tests.agents.prompting.scripted_server import ScriptedServer, completion
+from tests.demo_stores import demo_store_at
 from tests.processes import run_python
 
 
@@ -79,6 +80,15 @@ class Knows:
     [remark] = [line for line in table.splitlines() if line.startswith("theirs: beyond the ceiling")]
     assert "what it learnt from" in remark
     assert "majority: beyond" not in table
+
+
+def test_the_shoppers_own_policy_that_is_lucky_on_few_users_is_not_called_a_cheat(tmp_path, capsys):
+    few = demo_store_at(tmp_path / "few", 60, seed=0)
+    assert main(["--agents", "oracle", "--store", str(few.path), "--out", str(tmp_path / "out")]) == 0
+    log = read_log(tmp_path / "out")
+    oracle, ceiling = log.entries[0].row.figures["exact_accuracy"], log.ceilings[0].figures["exact_accuracy"]
+    assert oracle.low is None and oracle.value > ceiling.value
+    assert "beyond the ceiling" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Only what verifies becomes a recorded result."""
 
+import gzip
 import shutil
 from pathlib import Path
 
@@ -66,3 +67,24 @@ def test_an_agent_that_kept_silent_is_not_recorded(store_path, tmp_path, capsys)
     assert rank(store_path, out, f"silent={tmp_path / 'refuses.py'}:Refuses", "random") == 1
     assert main(f"submit {out} mine --results {tmp_path}/r --store {store_path}".split()) == 2
     assert "'silent' gave no reply at some steps" in capsys.readouterr().err
+
+
+def test_a_record_with_its_steps_verifies_unless_they_are_damaged(whole, store_path, tmp_path, capsys):
+    call = f"--results {tmp_path} --store {store_path} --steps".split()
+    assert main(["submit", str(whole), "baselines/small", *call]) == 0
+    record = tmp_path / "baselines" / "small"
+    assert f"recorded: {record}\n" in capsys.readouterr().out
+    packed = sorted(record.glob("agents/*/steps.jsonl.gz"))
+    assert [file.parent.name for file in packed] == sorted(AGENTS)
+    assert main(["verify", str(record), "--store", str(store_path)]) == 0
+    packed[0].write_bytes(packed[0].read_bytes()[:-9])
+    assert main(["verify", str(record), "--store", str(store_path)]) == 1
+    assert "steps.jsonl.gz' cannot be unpacked: EOFError" in capsys.readouterr().out
+
+
+def test_an_edited_reply_in_a_record_is_found(whole, store_path, tmp_path, capsys):
+    assert main(f"submit {whole} small --results {tmp_path} --store {store_path} --steps".split()) == 0
+    packed = tmp_path / "small" / "agents" / "random" / "steps.jsonl.gz"
+    packed.write_bytes(gzip.compress(gzip.decompress(packed.read_bytes()).replace(b'"terminate', b'"purchase')))
+    assert main(["verify", str(tmp_path / "small"), "--store", str(store_path)]) == 1
+    assert "random: " in capsys.readouterr().out
