@@ -2,7 +2,7 @@
 
     catalogue.py      the agents of this project, with what is declared of each
     registry.py       builds an agent from a name, class or checkpoint
-    agent_code.py     computes the digest of an agent's code and files
+    agent_identity.py     computes the digest of an agent's code and files
     child_process.py  runs the agents of users in child processes (worker.py)
     adapted.py        base classes; functions and policies as agents
     conformance.py    checks for authors of agents
@@ -37,6 +37,6 @@ __project__ = "shop-r1"  # before the imports: registry.py checks it
 from agents.conformance import check_agent
 from agents.registry import make_agent, parse_spec
 from shop_env.evaluation.evaluate import evaluate
-from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.protocol import Agent, BatchAgent
 from shop_env.evaluation.results import ResultRow, summarise
+from shop_env.evaluation.waves import AgentSpec

@@ -27,7 +27,7 @@ from agents.templates.writing import PARTS, AgentKind, write_template
 from replay_sessions.foundation.command_line import choose, parse_options, program_of
 from replay_sessions.foundation.table import Table, columns, print_results
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.generate import AgentSpec
+from shop_env.evaluation.waves import AgentSpec
 
 PROGRAM = "shop-r1 agents"
 COMMANDS = {

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from agents.policies import FOLDER
-from shop_env.evaluation.generate import AgentSpec
+from shop_env.evaluation.waves import AgentSpec
 
 # rule: fixed; counts and fitted: learn from the store's train split; policy: a trained network, or a mixture; model: a
 # language model that was not trained here; reference: knows what no agent can know.

@@ -1,6 +1,6 @@
 """Runs an agent of a user in a child process, so that its failures are errors of steps and not of the run.
 
-    generate.py ─► ForeignAgent ─► agents/worker.py: the agent ─► replies and probabilities, as lines of JSON
+    waves.py ─► ForeignAgent ─► agents/worker.py: the agent ─► replies and probabilities, as lines of JSON
 
 If an agent raises, ends its process or does not reply in time, the requested steps are errors and the run continues.
 This protects a run from mistakes. It does not stop code that looks for the answers on the disk or the network: run
@@ -28,8 +28,8 @@ from replay_sessions.foundation.child_environment import environment_without_key
 from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.answering import Answer, AnsweringAgent, NoReply, Seeds
-from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.protocol import Agent
+from shop_env.evaluation.waves import AgentSpec
 from shop_env.observation import ContextConfig, Observation
 
 Message = TypeVar("Message", bound=msgspec.Struct)

@@ -21,9 +21,9 @@ from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.foundation.plugins import error_with_line
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.answering import Seeds, generate_batch, probabilities_batch
-from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.protocol import Agent, BatchAgent, ProbabilityAgent
 from shop_env.evaluation.scored_steps import EvaluationConfig
+from shop_env.evaluation.waves import AgentSpec
 from shop_env.observation import ContextConfig, History, Observation, PastStep, observe_session
 from shop_env.replies import MalformedReply, parse_reply
 from shop_env.reward import RewardConfig, reward_preset

@@ -24,14 +24,14 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from agents.adapted import Distribution, DistributionAgent, Floats
-from agents.agent_code import code_digest, gives_probabilities
+from agents.agent_identity import code_digest, gives_probabilities
 from agents.catalogue import LEARNT_FROM_STORE, entry_of, is_own
 from agents.registry import format_spec, make_agent, parse_spec
 from replay_sessions.foundation.errors import AgentFailed, BadConfig, check_at_least
 from replay_sessions.schema import Action
 from shop_env.evaluation.answering import Probabilities, adapt_agent
-from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.steps_file import observation_digest
+from shop_env.evaluation.waves import AgentSpec
 from shop_env.metrics.likelihood import action_key
 from shop_env.observation import Observation, observe_session
 from shop_env.train_view import TrainView, validation_of

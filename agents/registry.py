@@ -28,8 +28,8 @@ from replay_sessions.foundation.errors import BadConfig, MissingExtra, ShopR1Err
 from replay_sessions.foundation.plugins import NoSuchName, error_with_line, load_own, requires_extra
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.answering import AnsweringAgent
-from shop_env.evaluation.generate import CHECKPOINT_MARKER, AgentSpec
 from shop_env.evaluation.protocol import Agent
+from shop_env.evaluation.waves import CHECKPOINT_MARKER, AgentSpec
 from shop_env.observation import ContextConfig
 from shop_env.train_view import TrainView
 

@@ -17,8 +17,8 @@ from replay_sessions.foundation.records import Record
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.answering import Answer, AnsweringAgent, NoReply, adapt_agent, call_agent, format_error
-from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.protocol import PromptCut
+from shop_env.evaluation.waves import AgentSpec
 from shop_env.observation import ContextConfig, Observation
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.answering import NoReply, adapt_agent
-from shop_env.evaluation.generate import generate, plan_batches
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.scored_steps import AnySplit, EvaluationConfig, ScoredStep, steps_at
+from shop_env.evaluation.waves import generate, plan_batches
 from shop_env.observation import ContextConfig, Observation
 
 GOAL_SHOWN = ContextConfig(goal="shown")

@@ -4,7 +4,7 @@
         ─► training_log.py (EvaluationLog, table, sentences) ─► results.json, results.md
 
 The rows are the agents of `evaluation.agents`, the policy of each phase, and the oracle if it is known, on the same
-steps. Every process runs the agents on its share of the sessions. Each step has its own seed (evaluation/generate.py),
+steps. Every process runs the agents on its share of the sessions. Each step has its own seed (evaluation/waves.py),
 so the records do not depend on the number of processes.
 
 Policies are decoded as in the papers (temperature 0.6), and also greedily and by the most probable action
@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from agents.agent_code import gives_probabilities, reply_identity
+from agents.agent_identity import gives_probabilities, reply_identity
 from agents.child_process import build_agent
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.training_log import build_log, markdown, printed_lines
@@ -34,10 +34,10 @@ from replay_sessions.store import SessionStore
 from shop_env.evaluation.ceiling import shoppers_context
 from shop_env.evaluation.entries import AgentToEvaluate, build_entry, prepare_agent, run_agent
 from shop_env.evaluation.evaluate import evaluate
-from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.results_file import Entry, steps_file, write_log
 from shop_env.evaluation.scored_steps import EvaluationConfig
+from shop_env.evaluation.waves import AgentSpec
 from shop_env.metrics import StepRecord
 from shop_env.observation import ContextConfig
 from train.phase import PhaseResult

@@ -15,7 +15,7 @@ from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.records import Record
-from shop_env.evaluation.generate import CHECKPOINT_MARKER
+from shop_env.evaluation.waves import CHECKPOINT_MARKER
 
 
 class Policies(Record):

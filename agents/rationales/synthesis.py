@@ -36,9 +36,9 @@ from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.manifest import WrittenRationales
 from replay_sessions.store.splits import SPLITS
 from replay_sessions.store.work_folder import check_target
-from shop_env.evaluation.generate import map_in_threads
 from shop_env.evaluation.scored_steps import StepKey
 from shop_env.evaluation.steps_file import StepLine, StepsFile, prepare, read_identity
+from shop_env.evaluation.waves import map_in_threads
 from shop_env.prompts import Message, read_instructions
 
 CHARACTERS_PER_TOKEN = 2.89  # of Qwen2.5 on pages, as in agents/llm_grpo/character_tokens.py, which loads transformers

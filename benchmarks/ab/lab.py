@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from agents.agent_code import reply_identity
+from agents.agent_identity import reply_identity
 from agents.baselines.rules import OracleAgent
 from agents.registry import agent_class, make_agent
 from benchmarks.ab.config import PLACEBOS, A, LabConfig
@@ -22,9 +22,9 @@ from replay_sessions.demo_shop.visits import write_demo_store
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.results_file import folder_name
+from shop_env.evaluation.waves import AgentSpec
 from shop_env.live import VISIT_CONTEXT
 
 SHOPPERS, NO_EFFECT = "the shoppers", "no effect"

@@ -14,8 +14,8 @@ from benchmarks.ab.config import AGAIN, VARIANTS
 from replay_sessions.demo_shop.shop import PageSize
 from shop_env.evaluation.answering import Answer, AnsweringAgent, Seeds
 from shop_env.evaluation.free_run import LiveVisit, free_run
-from shop_env.evaluation.generate import step_seed
 from shop_env.evaluation.protocol import Agent
+from shop_env.evaluation.waves import step_seed
 from shop_env.metrics.clustered_errors import Codes, Floats
 from shop_env.observation import Observation
 

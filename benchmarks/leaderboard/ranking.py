@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agents.agent_code import gives_probabilities, reply_identity
+from agents.agent_identity import gives_probabilities, reply_identity
 from agents.catalogue import AGENTS, GROUPS, WITHOUT_PAGE, is_own
 from agents.child_process import STEP_LIMIT_S, build_agent
 from agents.llm_grpo.run_folder import has_begun
@@ -22,10 +22,10 @@ from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.entries import AgentToEvaluate, build_entry, build_log, prepare_agent, remarks_of, run_agent
-from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.results import intervals_text, results_table
 from shop_env.evaluation.results_file import EvaluationLog, folder_name, write_log
 from shop_env.evaluation.scored_steps import EvaluationConfig
+from shop_env.evaluation.waves import AgentSpec
 from train.model_paths import check_model
 
 WHOLE_FOLDER = "results.json and its table"  # a key, beside the labels of agents, in the mismatches of `verify`

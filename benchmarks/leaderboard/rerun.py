@@ -8,16 +8,16 @@ import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agents.agent_code import code_identity, recorded_code
+from agents.agent_identity import code_identity, recorded_code
 from agents.child_process import build_agent
 from agents.registry import format_spec, is_trusted, names_nothing
 from replay_sessions.foundation.errors import ShopR1Error
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import LazyAgent
-from shop_env.evaluation.generate import AgentSpec, generate, plan_batches
 from shop_env.evaluation.results_file import Entry, read_steps
 from shop_env.evaluation.scored_steps import EvaluationConfig, steps_at
 from shop_env.evaluation.steps_file import StepLine, StepsFile
+from shop_env.evaluation.waves import AgentSpec, generate, plan_batches
 
 
 def may_run(spec: AgentSpec, trust: Sequence[str]) -> bool:

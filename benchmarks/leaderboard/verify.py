@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agents.agent_code import CODE_FIELDS, gives_remarks, recorded_code, reply_identity
+from agents.agent_identity import CODE_FIELDS, gives_remarks, recorded_code, reply_identity
 from agents.llm_grpo import training_log
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.training_log import read_training
@@ -38,11 +38,11 @@ from replay_sessions.foundation.plugins import check_trusted, requires_extra
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.ceiling import shoppers_context
 from shop_env.evaluation.entries import AgentToEvaluate, NewSteps, build_entry, build_log
-from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.results import MOSTLY_ONE
 from shop_env.evaluation.results_file import LOG_FILE, TABLE_FILES, Entry, EvaluationLog, read_log
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.evaluation.steps_file import packed_file, read_content
+from shop_env.evaluation.waves import AgentSpec
 from shop_env.metrics.step_record import StepRecord
 from shop_env.observation import ContextConfig, drop_former_keys
 

@@ -22,7 +22,7 @@ from typing import Annotated
 import msgspec
 import tyro
 
-from agents.agent_code import gives_probabilities
+from agents.agent_identity import gives_probabilities
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.options import MachineOptions, prepare
 from agents.llm_grpo.presets import load_preset

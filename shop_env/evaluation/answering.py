@@ -1,6 +1,6 @@
 """The one call that an evaluation makes of an agent, and the adapter of agents with other methods.
 
-    act, act_batch, probabilities ─► adapt_agent ─► AnsweringAgent.answer ─► call_agent ─► Answer (generate.py)
+    act, act_batch, probabilities ─► adapt_agent ─► AnsweringAgent.answer ─► call_agent ─► Answer (waves.py)
 
 The project's own models and the agents in child processes implement `answer`; all other agents are adapted.
 """

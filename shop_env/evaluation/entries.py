@@ -18,12 +18,12 @@ from replay_sessions.store import SessionStore
 from shop_env.evaluation.ceiling import ceiling_rows
 from shop_env.evaluation.evaluate import LazyAgent, build_records, run_missing
 from shop_env.evaluation.evaluated_sessions import describe_sample
-from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.results import ResultRow, dominant_type, summarise
 from shop_env.evaluation.results_file import Entry, EvaluationLog, digest_steps, steps_file
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey, steps_at
 from shop_env.evaluation.steps_file import Identity, StepLine, StepsFile, prepare, read_lines
+from shop_env.evaluation.waves import AgentSpec
 from shop_env.metrics import metric_preset
 from shop_env.metrics.calibration import calibration_figures
 from shop_env.metrics.likelihood import checked_distribution

@@ -1,6 +1,6 @@
 """Runs an agent on the steps that its file lacks, and builds records from the file and the store.
 
-    SessionStore ─► scored_steps.py ─► generate.py ─► StepsFile ─► StepRecord ─► ResultRow ─► Entry (entries.py)
+    SessionStore ─► scored_steps.py ─► waves.py ─► StepsFile ─► StepRecord ─► ResultRow ─► Entry (entries.py)
 
 A stopped run continues from its file. With another reward, other metrics, another extraction or fewer sessions no agent
 runs: the replies in the file are scored again.
@@ -16,10 +16,10 @@ from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
 from shop_env.evaluation.answering import AnsweringAgent, Reason, adapt_agent, format_error
-from shop_env.evaluation.generate import generate, plan_batches
 from shop_env.evaluation.protocol import Agent, PromptCut
 from shop_env.evaluation.scored_steps import AnySplit, EvaluationConfig, ScoredStep, StepKey, sessions_at, steps_at
 from shop_env.evaluation.steps_file import StepLine, StepsFile, observation_digest
+from shop_env.evaluation.waves import generate, plan_batches
 from shop_env.marks import remove_marks
 from shop_env.metrics.likelihood import likelihood_of
 from shop_env.metrics.step_record import StepRecord, record_step, record_too_long, with_worst_likelihood
@@ -78,12 +78,12 @@ def evaluate(
         context: How much of a session is shown; None means the defaults of ContextConfig, which hide the goal.
         reward: How replies are scored; None means the preset `shop_r1`.
         extraction: How an action is read from a reply (shop_env.replies.parse_reply).
-        seed: The seed of the run, from which each step's seed is derived (shop_env.evaluation.generate.step_seed).
+        seed: The seed of the run, from which each step's seed is derived (shop_env.evaluation.waves.step_seed).
         first_action: Whether the first action of each session is scored too; in the papers it is not.
         inferred: Whether inferred actions, which the import added to the log, are scored too.
         sessions: Number of sessions of the split to draw with the seed; None means all.
         session_ids: Evaluates only these sessions; None means all that are drawn.
-        batch_size: Steps in one call of an agent that reads whole sessions (shop_env.evaluation.generate.plan_batches).
+        batch_size: Steps in one call of an agent that reads whole sessions (shop_env.evaluation.waves.plan_batches).
         likelihood: Whether to get the agent's probabilities too, if it gives them.
         progress: The label of the progress bar; None means no bar.
         steps: The file to which each reply is written at once, so that a stopped run need not generate it again; failed

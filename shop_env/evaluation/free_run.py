@@ -19,8 +19,8 @@ from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.foundation.records import Record
 from shop_env.evaluation.answering import NoReply, adapt_agent, call_agent
-from shop_env.evaluation.generate import WAVE, step_seed
 from shop_env.evaluation.protocol import Agent
+from shop_env.evaluation.waves import WAVE, step_seed
 from shop_env.live import LiveEnv, visit_id
 from shop_env.observation import Observation
 
@@ -64,7 +64,7 @@ def free_run(
         variant: A change to the shop's pages; the small shop has none.
         max_steps: The largest number of replies in one visit.
         seed: The seed of the run, from which the seed of each step of each visit is derived
-            (shop_env.evaluation.generate.step_seed).
+            (shop_env.evaluation.waves.step_seed).
         progress: The label of the progress bar; None means no bar.
 
     Returns:

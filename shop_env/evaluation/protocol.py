@@ -23,7 +23,7 @@ class Agent(Protocol):
     """Answers one observation at a time.
 
     An evaluation calls `reset` before every step, with a seed made from the run's seed, the session's id and the step's
-    number (shop_env.evaluation.generate.step_seed).
+    number (shop_env.evaluation.waves.step_seed).
     """
 
     def reset(self, *, seed: int | None) -> None:

@@ -26,10 +26,10 @@ from replay_sessions.foundation.table import Table
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import build_records
 from shop_env.evaluation.evaluated_sessions import Sample
-from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.results import ResultRow, results_table, sorted_rows
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.evaluation.steps_file import UNREADABLE, Identity, StepLine, read_content, read_lines
+from shop_env.evaluation.waves import AgentSpec
 from shop_env.metrics.step_record import StepRecord
 from shop_env.observation import ContextConfig, drop_former_keys
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
@@ -49,7 +49,7 @@ class Entry(Config):
         context: How much of a session the agent was shown.
         steps: The path of its file of steps in the folder.
         sha256: The SHA-256 of that file, unpacked.
-        identity: Everything that decides its replies (agents.agent_code.reply_identity).
+        identity: Everything that decides its replies (agents.agent_identity.reply_identity).
         time_s: Seconds that the agent took for these steps, probabilities included.
         new_steps: Number of steps at which the last run called the agent; all other replies were in the file.
         remarks: The agent's remarks on the last run, and one if it gives mostly one type of action.

@@ -1,6 +1,6 @@
 """Selects the scored steps of a split, and configures the agent's observations and the scoring of its replies.
 
-    SessionStore ─► EvaluationConfig.keys (from the index alone) ─► steps_at ─► ScoredStep ─► generate.py
+    SessionStore ─► EvaluationConfig.keys (from the index alone) ─► steps_at ─► ScoredStep ─► waves.py
 
 By default the first action of a session is not scored: every session begins on the home page, so the papers count one
 page-action pair as known (Shop-R1, section 4.1; OPeRA). Inferred actions are not scored either (shop_env.episodes).

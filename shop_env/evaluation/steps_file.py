@@ -1,6 +1,6 @@
 """Reads and writes the file of an agent's steps, a line for each step: all that an evaluation stores of an agent.
 
-    generate.py ─► StepsFile.add ─► one line ─► (any reward, metrics, extraction) ─► StepRecord
+    waves.py ─► StepsFile.add ─► one line ─► (any reward, metrics, extraction) ─► StepRecord
 
     {"version": 1, "identity": {"target": "random", "store": "9f…", "seed": 0, …}, "run": {"commit": "1a…", …}}
     {"session_id": "s1", "step_index": 2, "observation": "5c…", "seconds": 0.8, "reply": "{…}", "probabilities": […]}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.agent_code import code_digest, gives_probabilities
+from agents.agent_identity import code_digest, gives_probabilities
 from agents.child_process import ForeignAgent, build_agent
 from agents.registry import make_agent, parse_spec
 from benchmarks.leaderboard.__main__ import main

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.agent_code import gives_probabilities, reply_identity
+from agents.agent_identity import gives_probabilities, reply_identity
 from agents.registry import make_agent
 from benchmarks.ab.pages.config import PagesConfig
 from benchmarks.ab.pages.shifts import Distribution, Kinds
@@ -25,10 +25,10 @@ from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.answering import Reason
 from shop_env.evaluation.evaluate import LazyAgent, run_missing
-from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.results_file import folder_name
 from shop_env.evaluation.scored_steps import StepKey
 from shop_env.evaluation.steps_file import StepLine, StepsFile, prepare
+from shop_env.evaluation.waves import AgentSpec
 from shop_env.metrics.clustered_errors import Floats
 from shop_env.replies import Extraction, Reply, extraction_of, parse_reply
 

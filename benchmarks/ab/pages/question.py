@@ -17,7 +17,7 @@ from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.generate import AgentSpec
+from shop_env.evaluation.waves import AgentSpec
 from shop_env.metrics.clustered_errors import Codes
 
 

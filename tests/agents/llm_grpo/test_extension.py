@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agents.agent_code import reply_identity
+from agents.agent_identity import reply_identity
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.presets import load_preset
 from agents.llm_grpo.run_folder import begin_run, extend_config, read_config, record_extension

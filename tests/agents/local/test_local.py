@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents.agent_code import code_digest
+from agents.agent_identity import code_digest
 from agents.conformance import check_agent
 from agents.local.policy_agent import PolicyAgent
 from agents.registry import make_agent, parse_spec

@@ -21,8 +21,8 @@ from benchmarks.report.session_data import SHOP_STYLE, page_view, session_data
 from replay_sessions.elements import find_elements
 from replay_sessions.simplify.page_view import page_document
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.results_file import read_log, read_records
+from shop_env.evaluation.waves import AgentSpec
 from shop_env.observation import ContextConfig
 from tests.benchmarks.report.conftest import HOSTILE, blocks_of, policy_of
 from tests.demo_stores import demo_store_at

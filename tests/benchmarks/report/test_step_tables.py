@@ -17,9 +17,9 @@ from replay_sessions.foundation.table import Estimate
 from replay_sessions.schema import Session, Step, TypeAndSubmit
 from replay_sessions.store import StoreWriter
 from shop_env.evaluation.comparing import Comparison
-from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.results import WITH_INTERVAL, ResultRow
 from shop_env.evaluation.results_file import Entry, read_log
+from shop_env.evaluation.waves import AgentSpec
 from shop_env.metrics import StepRecord
 
 CLICK, OTHER = {"type": "click", "name": "a"}, {"type": "click", "name": "b"}

@@ -16,7 +16,6 @@ from replay_sessions.schema import Click, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.answering import AdaptedAgent
 from shop_env.evaluation.evaluate import evaluate
-from shop_env.evaluation.generate import step_seed
 from shop_env.evaluation.results import (
     COLUMNS,
     ERRORS_AS_MISSES,
@@ -28,6 +27,7 @@ from shop_env.evaluation.results import (
 )
 from shop_env.evaluation.scored_steps import draw_sessions
 from shop_env.evaluation.steps_file import StepsFile, prepare
+from shop_env.evaluation.waves import step_seed
 from shop_env.metrics import StepRecord, record_step
 from shop_env.observation import Observation
 from shop_env.replies import format_reply

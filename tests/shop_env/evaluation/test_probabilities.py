@@ -12,10 +12,10 @@ from replay_sessions.schema import Action, Click, Terminate
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.entries import AgentToEvaluate, build_entry, prepare_agent, run_agent
 from shop_env.evaluation.evaluate import evaluate
-from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.results import errors_as_misses, results_table, summarise
 from shop_env.evaluation.results_file import Entry
 from shop_env.evaluation.scored_steps import EvaluationConfig
+from shop_env.evaluation.waves import AgentSpec
 from shop_env.metrics import step_metrics
 from shop_env.observation import ContextConfig, Observation
 from shop_env.replies import format_reply

@@ -20,8 +20,8 @@ from replay_sessions.foundation.errors import UnknownAgent
 from replay_sessions.foundation.plugins import error_with_line, import_from
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.entries import TRUSTED
-from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.steps_file import Identity
+from shop_env.evaluation.waves import AgentSpec
 from shop_env.observation import ContextConfig
 from shop_env.versions import SCORING_VERSION
 

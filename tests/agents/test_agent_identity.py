@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.agent_code import code_digest
+from agents.agent_identity import code_digest
 from agents.registry import parse_spec
 
 AGENT = """

@@ -1,6 +1,6 @@
 """Runs an agent on logged steps in an order in which no answer is seen early, and returns an answer to each.
 
-    scored_steps.py ─► generate ─► answering.py ─► Answer (reply, probabilities) ─► evaluate.py ─► steps_file.py
+    scored_steps.py ─► waves.py ─► answering.py ─► Answer (reply, probabilities) ─► evaluate.py ─► steps_file.py
 
 In a replay the logged page never depends on the agent's reply, so no step needs the reply to the step before it. But
 the history of step t+1 holds the logged action of step t, and an agent that saw both steps at once could copy the
