@@ -51,6 +51,7 @@ from train.run_log import RunLog
 from train.session_tree import enable_tree_attention
 from train.sft import SftTrainer
 from train.tiny import build_model, train_tokenizer
+from train.tokens import SessionTokens
 
 PHASES_FILE = "phases.json"
 
@@ -173,11 +174,14 @@ class TrainingRun:
         validate_at = validation_steps(total_steps, times) if times else set()
         compute_nll = None
         if times and isinstance(trainer, SftTrainer):
-            drawn = draw_sessions(self.store.session_ids("validation"), rule.sessions, self.config.seed)
-            sessions = map(self.store.session, drawn)
-            trunks = list(tokenize_sessions(self.config, config, self.store, tokenizer, sessions))
-            compute_nll = partial(trainer.compute_nll, trunks)
+            compute_nll = partial(trainer.compute_nll, self._validation_trunks(config, tokenizer))
         return Phase(name, model, trainer, total_steps, validate_at, validate, save, self.ranks, compute_nll)
+
+    def _validation_trunks(self, phase: PhaseConfig, tokenizer: Any) -> list[SessionTokens]:
+        """Tokenizes the sessions on which a phase is validated."""
+        drawn = draw_sessions(self.store.session_ids("validation"), phase.validation.sessions, self.config.seed)
+        sessions = map(self.store.session, drawn)
+        return list(tokenize_sessions(self.config, phase, self.store, tokenizer, sessions))
 
     def _policy(self, phase: PhaseConfig, hyperparameters: SftConfig | GrpoConfig, model: Any) -> Policy:
         """Builds the policy to train: a complete model in each process, or a model sharded over all processes."""

@@ -77,16 +77,7 @@ def audit_store(store: SessionStore, *, private_pages: int = PRIVATE_PAGES) -> A
         users=manifest.users,
         steps=manifest.steps,
         faults=tuple(faults),
-        warnings=(
-            *warnings,
-            *_doubtful_steps(readable),
-            *_stops_by_number(stop_auc, sum(len(fact.stops) for fact in readable if fact.split != "train")),
-            *_late_rationales(store, readable),
-            *_endless(store),
-            *_over_context(readable),
-            *_private(readable),
-            *_empty_splits(store),
-        ),
+        warnings=(*warnings, *_find_doubts(store, readable, stop_auc)),
         grounding=grounding,
         grounding_by_offset={f"{offset:+d}": share for offset, share in shares.items()},
         action_counts=dict(sorted(sum((Counter(fact.action_counts) for fact in readable), Counter[str]()).items())),
@@ -100,6 +91,17 @@ def audit_store(store: SessionStore, *, private_pages: int = PRIVATE_PAGES) -> A
         typed_texts=len(typed.every),
         rare_texts=len(typed.rare),
     )
+
+
+def _find_doubts(store: SessionStore, facts: Sequence[SessionFacts], stop_auc: float | None) -> Iterator[Finding]:
+    """Yields what is never a fault."""
+    yield from _doubtful_steps(facts)
+    yield from _stops_by_number(stop_auc, sum(len(fact.stops) for fact in facts if fact.split != "train"))
+    yield from _late_rationales(store, facts)
+    yield from _endless(store)
+    yield from _over_context(facts)
+    yield from _private(facts)
+    yield from _empty_splits(store)
 
 
 def _unreadable(facts: Sequence[SessionFacts]) -> Iterator[Finding]:
