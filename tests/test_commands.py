@@ -125,7 +125,17 @@ MISSING = [
     ("huggingface_hub", "replay_sessions import opera NEU-HAI/OPeRA --out x", "hub"),
 ]
 # What takes seconds to load, or is an extra.
-HEAVY = ["torch", "transformers", "tokenizers", "sklearn", "pandas", "matplotlib", "openai", "stable_baselines3"]
+HEAVY = [
+    "torch",
+    "transformers",
+    "tokenizers",
+    "jinja2",
+    "sklearn",
+    "pandas",
+    "matplotlib",
+    "openai",
+    "stable_baselines3",
+]
 
 
 class Absent:

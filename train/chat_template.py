@@ -20,8 +20,6 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from jinja2 import TemplateError
-
 from replay_sessions.foundation.errors import BadConfig, first_line
 from shop_env.prompts import Message, merge_system
 from train.time_limit import time_limit
@@ -216,6 +214,8 @@ def render(tokenizer: Any, messages: Sequence[Message], *, generation_prompt: bo
 
 
 def _render(tokenizer: Any, template: str | None, messages: Sequence[Message], *, generation_prompt: bool) -> str:
+    from jinja2 import TemplateError  # noqa: PLC0415 - comes with torch, without which `rank` runs
+
     with time_limit(TEMPLATE_LIMIT_S, "this model's chat template"):
         try:
             rendered: str = tokenizer.apply_chat_template(
