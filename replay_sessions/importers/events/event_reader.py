@@ -148,7 +148,12 @@ class EventReader:
     def _worded(self, record: dict[str, Any]) -> dict[str, Any]:
         """Returns a record with words in the place of codes, and lists of pairs as objects."""
         words = self._mapping.words
-        record = {key: pairs_as_object(value) for key, value in record.items()}
+        record = {
+            key: pairs_as_object(value)
+            if isinstance(value, list) or (isinstance(value, str) and "[" in value)
+            else value
+            for key, value in record.items()
+        }
         return record | {key: codes.get(str(code := optional_at(record, key)), code) for key, codes in words.items()}
 
     def _events(self, record: dict[str, Any], currency: str | None) -> Iterator[Event]:

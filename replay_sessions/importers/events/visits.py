@@ -126,7 +126,9 @@ class Visit:
         query = next((event.query for event in views if event.query), None if is_load else seen.query)
         if path != address or query not in (None, seen.query):
             seen = self._seen.get(path, _NOWHERE) if kind == "product" and address else _NOWHERE
-        offers = _merged({offer.id: offer for offer in seen.offers}, page_view.offers, is_load)
+        offers = seen.offers
+        if page_view.offers:
+            offers = tuple(_merged({offer.id: offer for offer in offers}, page_view.offers, is_load).values())
         has_own_list = path == address or (not address and kind in ("page", *LISTS))
         catalogue = self._shop.catalogue.get(address) or self._shop.catalogue.get("", ())
         links = _merged(
@@ -139,7 +141,7 @@ class Visit:
             path=path,
             title=next((event.title for event in views if event.title), seen.title or (detail.name if detail else "")),
             query=query,
-            offers=tuple(offers.values()) or (catalogue if has_own_list else ()),
+            offers=offers or (catalogue if has_own_list else ()),
             detail=detail,
             cart=next(in_cart, self._screen.cart),
             links=tuple(links),

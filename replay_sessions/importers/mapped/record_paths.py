@@ -88,8 +88,10 @@ def value_at(record: Any, path: RecordPath) -> Any:
 def _find(record: Any, path: RecordPath) -> Any:
     """Returns the value at a path; `_ABSENT` if the record has none."""
     if isinstance(path, tuple):
-        values = (value for item in path if (value := _find(record, item)) is not _ABSENT and not is_missing(value))
-        return next(values, _ABSENT)
+        for item in path:
+            if (value := _find(record, item)) is not _ABSENT and not is_missing(value):
+                return value
+        return _ABSENT
     if path == _ITSELF or (isinstance(record, dict) and path in record):
         return record if path == _ITSELF else record[path]
     if path.startswith(_TEXT):
