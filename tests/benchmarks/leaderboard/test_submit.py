@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.docs_site.tables import RESULTS
 from benchmarks.leaderboard.__main__ import main
 from tests.json_files import edited_json, read_json
 
@@ -88,3 +89,10 @@ def test_an_edited_reply_in_a_record_is_found(whole, store_path, tmp_path, capsy
     packed.write_bytes(gzip.compress(gzip.decompress(packed.read_bytes()).replace(b'"terminate', b'"purchase')))
     assert main(["verify", str(tmp_path / "small"), "--store", str(store_path)]) == 1
     assert "random: " in capsys.readouterr().out
+
+
+@pytest.mark.long
+def test_the_recorded_replies_give_the_demo_shop_s_rows_in_the_readme():
+    record = RESULTS / "demo_shop" / "shipped"
+    assert all(file.stat().st_size < 1_200_000 for file in record.glob("agents/*/steps.jsonl.gz"))
+    assert main(["verify", str(record)]) == 0
