@@ -21,7 +21,7 @@ from replay_sessions.foundation.table import Estimate, Table
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore
 from tests.json_files import read_json
-from tests.train.flight import qwen2_config
+from tests.train.qwen_shapes import qwen2_config
 from tests.train.test_long_pages import long_store
 from train.flops import FlopCounter, estimate_seconds
 from train.memory import build_on_meta

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from tests.train.conftest import Tiny
-from tests.train.flight import qwen2_config
+from tests.train.qwen_shapes import qwen2_config
 from train import memory
 from train.config import SamplingConfig
 from train.memory import DISTRIBUTION_BYTES, build_on_meta, get_cache_budget, get_token_bytes
