@@ -25,6 +25,7 @@ from benchmarks.speed.measurement import Figure, Measurement, Options, median_ti
 from benchmarks.speed.passes import SHAPES, build_model, check_gpu, find_device, read_clock, take_peak_memory
 from train.attention.selection import choose_attention
 from train.config import HeadPrecision, SamplingConfig
+from train.fused import fuse
 from train.policy import Policy
 from train.rollouts.engine import LocalEngine
 from train.session_tree import SessionTree, pack
@@ -44,6 +45,8 @@ def measure(options: Options) -> Iterator[Measurement]:
     length = _QUICK_LENGTH if options.quick else _LENGTH
     for shape in options.choose_shapes("qwen0.5b", "qwen3b"):
         model = build_model(shape, find_device(), with_trees=True).eval()
+        if find_device() == "cuda":
+            fuse(model, torch.bfloat16)  # as a run does: the modules round more often than the sampler
         chosen = choose_attention(model, gradient_checkpointing=None, autocast=torch.bfloat16, tokens=length)
         for case, prompts in _build_prompts(SHAPES[shape]["vocab_size"], length, quick=options.quick).items():
             for precision in _HEADS:

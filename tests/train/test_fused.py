@@ -12,8 +12,10 @@ import torch
 from tests.train.conftest import learnt, own_model
 from tests.train.test_session_tree import random_tree
 from train import fused
+from train.attention.structured import StructuredAttention
 from train.fused import fuse
 from train.policy import Policy
+from train.rollouts import layers
 from train.session_tree import pack
 
 
@@ -66,7 +68,7 @@ def test_parts_that_are_wrong_or_do_not_compile_leave_the_modules(tiny, fault):
 
 
 @pytest.mark.long
-def test_tf32_in_the_head_compiles_no_part_of_a_layer_anew(tiny):
+def test_tf32_in_the_head_compiles_no_part_of_a_layer_anew(tiny, monkeypatch):
     packed, graphs = pack([random_tree(tiny, index) for index in range(2)]), {}
 
     def count(graph: Any, _inputs: Any) -> Any:
@@ -84,8 +86,15 @@ def test_tf32_in_the_head_compiles_no_part_of_a_layer_anew(tiny):
                 policy.log_probs(packed)
             policy.log_probs(packed).sum().backward()
             assert torch.get_float32_matmul_precision() == "highest"
-        graphs[precision] = len(compiled)
-    assert graphs["tf32"] == graphs["float32"] > 0
+        trained = len(compiled)
+        advance = torch.compile(layers._advance, backend=count)
+        monkeypatch.setattr(layers, "_compile_advance", partial(partial, advance))
+        with torch.no_grad(), policy.forward_context():
+            sampler = layers.DecoderLayers(policy, is_compiled=True)
+            for _ in range(2):
+                sampler.logits(packed.input_ids, packed.position_ids, packed.attended_by(StructuredAttention))
+        graphs[precision] = trained, len(compiled) - trained
+    assert graphs["tf32"] == graphs["float32"] and min(graphs["tf32"]) > 0
 
 
 @pytest.mark.gpu
