@@ -194,8 +194,8 @@ def print_results(*parts: Table | str) -> None:
     from rich.text import Text  # noqa: PLC0415 - the same
 
     console = Console()
-    if not console.is_terminal:
-        console = Console(width=max(console.width, 120))
+    if console.is_jupyter or not console.is_terminal:  # a notebook would show each line as HTML of its own
+        console = Console(width=max(console.width, 120), force_jupyter=False, force_terminal=False)
     for part in parts:
         if isinstance(part, Table):
             console.print(part)

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,15 +14,16 @@ pytestmark = pytest.mark.slow
 NOTEBOOK = ROOT / "docs" / "quickstart.ipynb"
 
 
-def texts_of(notebook: Path) -> list[list[Any]]:
+def texts_of(notebook: Path) -> list[str]:
     """What each cell printed or returned, as text; progress bars come and go."""
     cells = read_json(notebook)["cells"]
     return [
-        [
-            output.get("text") or output["data"]["text/plain"]
+        "".join(
+            line
             for output in cell["outputs"]
             if output["output_type"] != "display_data"
-        ]
+            for line in output.get("text") or output["data"]["text/plain"]
+        )
         for cell in cells
         if cell["cell_type"] == "code"
     ]
