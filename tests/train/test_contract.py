@@ -185,3 +185,5 @@ def test_a_tokenizer_that_makes_one_token_of_a_page_with_elements_is_refused(tin
     tokenizer.add_tokens([EXAMPLE.steps[0].page])
     with pytest.raises(BadConfig, match="one token of 1 of 3 pages, among them one with the element 'search'"):
         describe_pages(tokenizer, [EXAMPLE])
+    others = tuple(Step(page=f'<a name="page.{number}">', action=Terminate()) for number in range(9))
+    assert "element names" in describe_pages(tokenizer, [EXAMPLE, msgspec.structs.replace(EXAMPLE, steps=others)])
