@@ -4,10 +4,10 @@ Any file of a folder may have been edited, by accident or on purpose. `verify` r
 store, after a check of the store's hashes. From the configuration under provenance it recomputes the table and all of
 results.json except `UNPROVEN`, and compares. A key that no log has is refused.
 
-Only `--rerun N` proves that the replies are the agent's own (rerun.py). Nothing else finds replies that were replaced
-by the logged actions, with all files edited to match. If a share f of the replies is forged, N steps miss this with
-probability (1 - f)^N. The agent's replies must be a function of observation and seed, so it works for no server that
-samples without a seed.
+Only `--rerun N` proves that the replies are the agent's own (spot_checks.py). Nothing else finds replies that were
+replaced by the logged actions, with all files edited to match. If a share f of the replies is forged, N steps miss this
+with probability (1 - f)^N. The agent's replies must be a function of observation and seed, so it works for no server
+that samples without a seed.
 
 `submit` records a verified evaluation: FOLDER ─► RESULTS/NAME.json, RESULTS/NAME.md, or with its steps, compressed, a
 folder RESULTS/NAME that `verify` takes. Records are for other people, so they name stores and checkpoints without the
@@ -31,7 +31,7 @@ from agents.llm_grpo.training_log import read_training
 from agents.registry import is_trusted, make_agent, parse_spec
 from benchmarks.leaderboard import ranking
 from benchmarks.leaderboard.ranking import WHOLE_FOLDER, LeaderboardConfig, agent_specs, check_labels
-from benchmarks.leaderboard.rerun import check_rerun
+from benchmarks.leaderboard.spot_checks import check_rerun
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig, BadSession
 from replay_sessions.foundation.plugins import check_trusted, requires_extra

@@ -22,7 +22,7 @@ from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import plain_text
-from replay_sessions.private_data.own_values import account_lines
+from replay_sessions.private_data.customer_values import account_lines
 from replay_sessions.store import SessionStore
 from replay_sessions.store.audit.findings import AuditReport, pluralize
 from replay_sessions.store.audit.judge import audit_store

@@ -26,8 +26,8 @@ from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import plain_text
 from replay_sessions.importers.customer_table import read_customers
 from replay_sessions.importers.private_sessions import without_number, without_private_data
+from replay_sessions.private_data.customer_values import OwnValues
 from replay_sessions.private_data.customers import Customers
-from replay_sessions.private_data.own_values import OwnValues
 from replay_sessions.recorder.batches import get_file_name, read_ids
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore

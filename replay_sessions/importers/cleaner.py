@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from replay_sessions.importers.importer import Read
 from replay_sessions.importers.private_sessions import settle_session, without_number, without_private_data
 from replay_sessions.importers.remaining_values import listed_values
+from replay_sessions.private_data.customer_values import OwnValues, SharedWords, lines_of, phone_ends
 from replay_sessions.private_data.customers import Customer, Customers, parts_of_words, unfold, words_in
 from replay_sessions.private_data.ner import FindEntities
-from replay_sessions.private_data.own_values import OwnValues, SharedWords, lines_of, phone_ends
 from replay_sessions.private_data.removal import MARKED
 from replay_sessions.schema import Session
 from replay_sessions.store.manifest import Rejected

@@ -12,8 +12,8 @@ from collections.abc import Container
 from msgspec.structs import replace
 
 from replay_sessions.private_data import remove_from_text, remove_from_url, without_credentials
+from replay_sessions.private_data.customer_values import OwnValues
 from replay_sessions.private_data.customers import Customer, words_in
-from replay_sessions.private_data.own_values import OwnValues
 from replay_sessions.private_data.removal import MARKED, judge_mailboxes, mark_page, settle
 from replay_sessions.schema import Click, Session, Step, TypeAndSubmit
 

@@ -1,12 +1,12 @@
 """Removes private data from pages and sessions by reliable signs: a value's form, its place, the name of its field.
 
-    patterns.py    finds values that are private by their form: e-mail addresses, phone, card, account, tax numbers
-    fields.py      recognizes form fields and URL parameters by their names
-    urls.py        cleans page URLs: credentials, parameters, patterns
-    removal.py     applies all of these to texts and simplified pages
-    customers.py   reads a shop's table of customers and derives the forms of their values on pages
-    own_values.py  removes the values of a session's own user
-    ner.py         loads a function of the user that finds names
+    patterns.py         finds values that are private by their form: e-mail addresses, phone, card, account, tax numbers
+    fields.py           recognizes form fields and URL parameters by their names
+    urls.py             cleans page URLs: credentials, parameters, patterns
+    removal.py          applies all of these to texts and simplified pages
+    customers.py        reads a shop's table of customers and derives the forms of their values on pages
+    customer_values.py  removes the values of a session's own user
+    ner.py              loads a function of the user that finds names
 
 The simplifier leaves out the content of places that a recipe calls `private`. Nothing else changes a page:
 names of people and postal addresses that no table of customers holds stay (docs/privacy.md).

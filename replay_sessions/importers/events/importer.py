@@ -35,7 +35,7 @@ from replay_sessions.importers.events.screens import RenderedPages
 from replay_sessions.importers.events.shop import build_shop
 from replay_sessions.importers.events.visits import Visit
 from replay_sessions.importers.importer import Importer, Part, Read, find_files, listed
-from replay_sessions.importers.raw.endings import split_at_pauses
+from replay_sessions.importers.pauses import split_at_pauses
 from replay_sessions.importers.sessions import PURCHASE, build_session, numbered_session
 from replay_sessions.importers.sources.record_files import RECORD_ENDINGS, read_records
 from replay_sessions.importers.sources.row_tables import ROW, Row, RowTable, build_table

@@ -17,13 +17,12 @@ A terminate is never put on a page that nobody saw, because an agent would learn
 """
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.records import Record
-from replay_sessions.foundation.times import seconds
+from replay_sessions.importers.pauses import split_at_pauses
 from replay_sessions.importers.sessions import ACTION_ROWS, PURCHASE, VIEW, numbered_session
 from replay_sessions.importers.sources.row_tables import Row
 
@@ -72,18 +71,6 @@ def ended_sessions(rows: list[Row], endings: Endings) -> Iterator[list[Row]]:
         elif endings.terminate_at_end and session[-1]["type"] not in ACTION_ROWS and session[-1].get("page"):
             session = [*session, _terminate(session[-1])]
         yield numbered_session(session, number)
-
-
-def split_at_pauses(rows: list[Row], minutes: float | None) -> Iterator[list[Row]]:
-    """Splits rows in time order at pauses of more than `minutes`; None means no splits."""
-    start = 0
-    times = [seconds(row.get("timestamp")) for row in rows]
-    for index, (before, after) in enumerate(pairwise(times), start=1):
-        is_pause = minutes is not None and before is not None and after is not None and after - before > 60 * minutes
-        if is_pause and rows[index - 1].get("type") != "terminate":
-            yield rows[start:index]
-            start = index
-    yield rows[start:]
 
 
 def _mark_purchase(rows: list[Row], purchase_url: str | None) -> list[Row]:

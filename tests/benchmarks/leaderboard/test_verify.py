@@ -10,7 +10,7 @@ import pytest
 from agents.registry import parse_spec
 from benchmarks.leaderboard.__main__ import main
 from benchmarks.leaderboard.ranking import WHOLE_FOLDER as FOLDER
-from benchmarks.leaderboard.rerun import may_run
+from benchmarks.leaderboard.spot_checks import may_run
 from benchmarks.leaderboard.verify import verify
 from replay_sessions.schema import reply_action
 from replay_sessions.store import SessionStore

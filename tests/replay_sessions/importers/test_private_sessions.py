@@ -11,8 +11,8 @@ from replay_sessions.__main__ import main
 from replay_sessions.importers.private_sessions import without_private_data
 from replay_sessions.importers.raw.importer import RawImporter, RawOptions
 from replay_sessions.importers.running.run_import import run_import
+from replay_sessions.private_data.customer_values import OwnValues, SharedWords
 from replay_sessions.private_data.customers import Customers
-from replay_sessions.private_data.own_values import OwnValues, SharedWords
 from replay_sessions.store.audit.judge import audit_store
 from tests.replay_sessions.importers.rrweb.made_recordings import Recorded
 from tests.replay_sessions.importers.rrweb.made_recordings import imported as imported_recording

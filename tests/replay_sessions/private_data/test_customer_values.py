@@ -4,8 +4,8 @@ import unicodedata
 
 import pytest
 
+from replay_sessions.private_data.customer_values import OwnValues, SharedWords
 from replay_sessions.private_data.customers import Customers
-from replay_sessions.private_data.own_values import OwnValues, SharedWords
 
 ROWS = [
     {
