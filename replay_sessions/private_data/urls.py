@@ -11,6 +11,7 @@ Only private values change; everything else stays as it was written, escapes inc
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from urllib.parse import quote_plus, unquote_plus
 
 from replay_sessions.private_data.fields import kind_by_name
@@ -48,6 +49,7 @@ def without_private_parts(url: str, clean: Callable[[str], str]) -> str:
     return with_changed_parts(url, change)
 
 
+@lru_cache(maxsize=8192)  # a log has few addresses
 def without_credentials(url: str) -> str:
     """Returns a URL with everything that gives access replaced by `[secret]`.
 

@@ -229,16 +229,19 @@ class EventReader:
 
     def _text_at(self, record: Any, field: str) -> str | None:
         """Returns an optional field of an event; counts a value that is no text."""
-        path = getattr(self._mapping.event, field)
-        text = _text_at(record, path)
-        if text is None and not is_missing(optional_at(record, path)):
+        value = optional_at(record, getattr(self._mapping.event, field))
+        text = _filled_text(value)
+        if text is None and not is_missing(value):
             self.unread[field] += 1
         return text
 
 
 def _text_at(record: Any, path: OptionalPath) -> str | None:
     """Returns the text at a path; None if it is missing or no text."""
-    value = optional_at(record, path)
+    return _filled_text(optional_at(record, path))
+
+
+def _filled_text(value: Any) -> str | None:
     return None if is_missing(value) or (text := as_text(value)) is None else text.strip()
 
 

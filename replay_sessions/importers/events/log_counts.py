@@ -32,7 +32,9 @@ class LogCounts:
     def add_event(self, event: Event) -> Event:
         """Counts an event and returns it."""
         self._events[event.kind] += 1
-        self._currencies.update(currency_of(offer.price) for offer in event.offers if offer.price)
+        for offer in event.offers:
+            if offer.price:
+                self._currencies[currency_of(offer.price)] += 1
         return event
 
     def add_visit(self, visit: Visit, *, is_rejected: bool) -> None:

@@ -131,10 +131,11 @@ class Visit:
             offers = tuple(_merged({offer.id: offer for offer in offers}, page_view.offers, is_load).values())
         has_own_list = path == address or (not address and kind in ("page", *LISTS))
         catalogue = self._shop.catalogue.get(address) or self._shop.catalogue.get("", ())
-        links = _merged(
-            dict.fromkeys(seen.links), dict.fromkeys(link for event in views for link in event.links), is_load
-        )
-        links |= dict.fromkeys(self._shop.promotions.get(address, ()))
+        links, promotions = seen.links, self._shop.promotions.get(address, ())
+        if shown := [link for event in views for link in event.links]:
+            links = tuple(_merged(dict.fromkeys(links), dict.fromkeys(shown), is_load))
+        if promotions:
+            links = tuple(dict.fromkeys([*links, *promotions]))
         in_cart = (event.offers for event in views if event.kind in ("cart", "checkout") and event.offers)
         return Screen(
             kind=kind,
@@ -144,7 +145,7 @@ class Visit:
             offers=offers or (catalogue if has_own_list else ()),
             detail=detail,
             cart=next(in_cart, self._screen.cart),
-            links=tuple(links),
+            links=links,
         )
 
     def _search(self, page_view: PageView, after: Screen) -> bool:

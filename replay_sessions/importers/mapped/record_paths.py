@@ -92,8 +92,10 @@ def _find(record: Any, path: RecordPath) -> Any:
             if (value := _find(record, item)) is not _ABSENT and not is_missing(value):
                 return value
         return _ABSENT
-    if path == _ITSELF or (isinstance(record, dict) and path in record):
-        return record if path == _ITSELF else record[path]
+    if path == _ITSELF:
+        return record
+    if isinstance(record, dict) and (value := record.get(path, _ABSENT)) is not _ABSENT:
+        return value
     if path.startswith(_TEXT):
         try:
             return value_at(record, path)
@@ -101,6 +103,8 @@ def _find(record: Any, path: RecordPath) -> Any:
             return _ABSENT
     value = record
     keys = path.split(".")
+    if len(keys) == 1 and isinstance(record, dict):
+        return _ABSENT
     for number, key in enumerate(keys, start=1):
         value = decoded(value)
         if key == _ALL and isinstance(value, list) and number < len(keys):
