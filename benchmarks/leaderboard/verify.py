@@ -55,7 +55,7 @@ TOLERANCE = 1e-9  # because the order of a sum may differ
 # Fields that nothing else in a folder proves (nor a training run's configuration); docs/leaderboards.md lists them.
 UNPROVEN = (
     *(f"provenance.{name}" for name in ("time", "commit", "dirty", "python", "packages", "machine")),
-    *(f"provenance.config.{name}" for name in ("out", "fresh", "step_time_limit_s")),
+    *(f"provenance.config.{name}" for name in ("out", "fresh", "step_time_limit_s", "no_page")),
     *(f"entries.identity.{name}" for name in CODE_FIELDS),
     "entries.new_steps",
     "training.phases",
