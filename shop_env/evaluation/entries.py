@@ -140,7 +140,8 @@ def _calibration_figures(records: Sequence[StepRecord], lines: Mapping[StepKey, 
     shares = []
     for record in records:
         if record.logged_probability is not None:  # shares have the logged action first
-            named = checked_distribution(dict(lines[record.key].probabilities or ()))
+            pairs = lines[record.key].probabilities  # none of a step that does not fit
+            named = checked_distribution(dict(pairs)) if pairs else {}
             shares.append(np.array(list(({tuple(record.logged.values()): 0.0} | named).values())))
     figures = calibration_figures(shares, [0] * len(shares)) if shares else {}
     return {name: Estimate(value) for name, value in figures.items()}

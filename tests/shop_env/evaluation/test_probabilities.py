@@ -8,6 +8,7 @@ import pytest
 
 from agents.baselines.rules import OracleAgent
 from replay_sessions import demo_shop
+from replay_sessions.foundation.errors import PromptTooLong
 from replay_sessions.schema import Action, Click, Terminate
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.entries import AgentToEvaluate, build_entry, prepare_agent, run_agent
@@ -78,6 +79,18 @@ def test_a_row_has_the_calibration_counted_by_hand(planted_store, tmp_path):
     shown = dict(zip(map(str.strip, heading), map(str.strip, cells), strict=True))
     names = ("NLL", "ECE", "top-1 ECE", "Brier")
     assert [shown[name] for name in names] == [f"{nll:.2f}", "0.40", "0.10", "0.78"]
+
+
+def test_what_does_not_fit_has_probability_0(planted_store, tmp_path):
+    class Short(Planted):
+        def act(self, observation: Observation) -> str:
+            if observation["step"] in self.fails_at:
+                raise PromptTooLong("a long page")
+            return super().act(observation)
+
+    row = entry_of(Short({RED: 1.0}, fails_at=(2,)), planted_store, tmp_path, probabilities=True).row
+    assert row.figures["brier"].value == pytest.approx((1 + 2 + 1) / 5)  # the typed text, terminate, blue
+    assert row.figures["nll"].value == pytest.approx(-3 * math.log(1e-6) / 5)
 
 
 def test_a_row_without_probabilities_has_neither_figures_nor_columns_of_them(planted_store, tmp_path):
