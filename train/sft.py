@@ -122,10 +122,11 @@ def _build_trees(session: Sequence[SessionSteps]) -> list[SessionTree]:
 
     The prompts of `latest_step` do: they share the instructions and the actions before them.
     """
-    prompts = [trunk.tokens[: replies[-1].start] for trunk, replies in session]
+    if len(session) == 1 or any(len(replies) > 1 for _, replies in session):
+        return [_build_tree(*steps) for steps in session]
+    prompts = [trunk.tokens[: replies[0].start] for trunk, replies in session]
     forks = [sum(takewhile(bool, map(eq, prompt, prompts[-1]))) for prompt in prompts]
-    is_one = all(len(replies) == 1 for _, replies in session) and forks[0] > 0 and forks == sorted(forks)
-    if len(session) == 1 or not is_one:
+    if forks[0] == 0 or forks != sorted(forks):
         return [_build_tree(*steps) for steps in session]
     branches = [
         [*prompt[fork:], *_target(trunk, replies[0])]
