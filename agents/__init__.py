@@ -2,7 +2,7 @@
 
     catalogue.py      the agents of this project, with what is declared of each
     registry.py       builds an agent from a name, class or checkpoint
-    agent_identity.py     computes the digest of an agent's code and files
+    agent_identity.py computes the digest of an agent's code and files
     child_process.py  runs the agents of users in child processes (worker.py)
     adapted.py        base classes; functions and policies as agents
     conformance.py    checks for authors of agents

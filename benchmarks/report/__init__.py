@@ -1,6 +1,6 @@
 """Writes a training run or a leaderboard as one HTML file: metrics, plots, and a viewer for every session.
 
-    RUN | BOARD ─► evidence.py ─► step_tables.py ──────────────┐
+    RUN | BOARD ─► evidence.py ─► step_tables.py ───────────────┐
     store ─► session_data.py (deduplicated, deflated) ──────────┤
     metrics.jsonl ─► curves.py ─────────────────────────────────┤
               page.py, templates/ (the file; plots, --tables) ◄─┘

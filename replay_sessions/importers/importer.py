@@ -67,7 +67,7 @@ def importer_class(name: str) -> "type[Importer]":
 
 
 class Read(msgspec.Struct):
-    """What was read of a session of the log, or of records that belong to no session.
+    """Holds all that was read of a session of the log, or of records that belong to no session.
 
     Attributes:
         session: The session. If None, there is none, or it could not be read.

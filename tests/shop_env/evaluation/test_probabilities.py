@@ -81,7 +81,7 @@ def test_a_row_has_the_calibration_counted_by_hand(planted_store, tmp_path):
     assert [shown[name] for name in names] == [f"{nll:.2f}", "0.40", "0.10", "0.78"]
 
 
-def test_what_does_not_fit_has_probability_0(planted_store, tmp_path):
+def test_a_step_that_does_not_fit_has_probability_0(planted_store, tmp_path):
     class Short(Planted):
         def act(self, observation: Observation) -> str:
             if observation["step"] in self.fails_at:
