@@ -5,6 +5,7 @@
     3              the place in a list of products, from 1 (lists.py)
     opened-before  a link that was clicked before
     clicked-last   the element of its list that was clicked last, of those on the page: where the shopper left off
+    +2, -1         the distance in a list of products from the one that was clicked last
 
 The marks of a page depend on the page and on the actions before it, so each prompt stays a prefix of the next. The
 papers' pages have no marks.
@@ -26,7 +27,7 @@ _NAMED_TAG = re.compile(
     r"""(?=(?:[^<>"']|"[^"]*"|'[^']*')*+>)""",  # to the end of a tag that is well formed, as in _MARK
     re.DOTALL,
 )
-_MARK = re.compile(r""" mark="[a-z0-9 -]*"(?=(?:[^<>"']|"[^"]*"|'[^']*')*+>)""")
+_MARK = re.compile(r""" mark="[a-z0-9 +-]*"(?=(?:[^<>"']|"[^"]*"|'[^']*')*+>)""")
 
 
 def mark_pages(pages: Sequence[str], actions: Sequence[str]) -> list[str]:
@@ -76,9 +77,14 @@ def _mark(page: str, clicked: Sequence[str]) -> str:
         if name not in places:
             return tag[0]
         list_name, rank = places[name]
-        marks = [str(rank + 1)] if ".*." in list_name and lengths[list_name] > 1 else []
+        marks = []
+        left_off = last.get(list_name)
+        if ".*." in list_name and lengths[list_name] > 1:
+            marks.append(str(rank + 1))
+            if left_off not in (None, name):
+                marks.append(f"{rank - places[left_off].rank:+d}")
         marks += ["opened-before"] if name in opened else []
-        marks += ["clicked-last"] if last.get(list_name) == name else []
+        marks += ["clicked-last"] if left_off == name else []
         return f'{tag[0]} mark="{" ".join(marks)}"' if marks else tag[0]
 
     return _NAMED_TAG.sub(add, page)

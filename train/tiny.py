@@ -57,7 +57,10 @@ REPLY_PARTS = [
     "I terminate.",
 ]
 # Apart from the rest of an element, so that a mark is the same token at each (shop_env/marks.py).
-MARKS = ["opened-before clicked-last", "opened-before", "clicked-last"]
+MARKS = [
+    *("opened-before clicked-last", "opened-before", "clicked-last"),
+    *(f" {sign}{distance}" for sign in "+-" for distance in range(1, 51)),
+]
 WORD = re.compile(r"[^\W_]+")
 BETWEEN = "<between>"  # stands for a segment of text between other tokens
 NAME = re.compile(r' name="([^"]+)"')  # in a page's markup

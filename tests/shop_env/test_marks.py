@@ -66,8 +66,8 @@ def test_a_page_marks_places_opened_links_and_the_last_click_of_each_list():
         observation["page"] for observation in observe_session(session_of([LIST] * 6, [*past, past[0]]), MARKED)
     )
     assert page == (
-        '<h1>Kettles</h1><a title="a > b" name="results.one.view" mark="1 opened-before">One</a>'
-        '<a name="results.two.view" mark="2 opened-before">Two</a>'
+        '<h1>Kettles</h1><a title="a > b" name="results.one.view" mark="1 -2 opened-before">One</a>'
+        '<a name="results.two.view" mark="2 -1 opened-before">Two</a>'
         '<button name="results.three.view" mark="3 clicked-last">Three</button>'
         '<div name="menu"><a name="menu.cart" mark="opened-before clicked-last">Cart</a></div>'
     )
