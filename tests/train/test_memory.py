@@ -1,13 +1,13 @@
 """The memory of training by its shapes: by hand, and beside what a real process takes."""
 
 import multiprocessing
-import resource
 from functools import partial
 from typing import Any
 
 import pytest
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from tests.processes import get_peak_memory
 from tests.train.conftest import get_pass_shape
 from train.config import LoraConfig
 from train.memory import Memory, Passes, build_on_meta, estimate_memory
@@ -100,7 +100,7 @@ def _measure(config: LlamaConfig, packed: PackedTrees, passes: Passes, sender: A
 
     def learn(given: PackedTrees) -> int:
         policy.forward_packed(given, head).log_probs.sum().backward()
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return get_peak_memory()
 
     before = learn(pack([SessionTree([1], [1], [[[2]]])]))
     sender.send(learn(packed) - before)

@@ -121,10 +121,11 @@ def test_a_session_of_two_gigabytes_takes_no_more_memory_than_the_longest_that_i
 
 
 MEASURED = """
-import resource, sys
+import sys
 from replay_sessions.__main__ import main
+from tests.processes import get_peak_memory
 code = main(sys.argv[1:])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+print(get_peak_memory() >> 20)
 sys.exit(code)
 """
 
