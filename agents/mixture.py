@@ -27,7 +27,7 @@ from agents.adapted import Distribution, DistributionAgent, Floats
 from agents.agent_identity import code_digest, gives_probabilities
 from agents.catalogue import LEARNT_FROM_STORE, entry_of, is_own
 from agents.registry import format_spec, make_agent, parse_spec
-from replay_sessions.foundation.errors import AgentFailed, BadConfig, check_at_least
+from replay_sessions.foundation.errors import AgentFailed, BadConfig, PromptTooLong, check_at_least
 from replay_sessions.schema import Action
 from shop_env.evaluation.answering import Probabilities, adapt_agent
 from shop_env.evaluation.steps_file import observation_digest
@@ -216,11 +216,15 @@ def _unite_batch(agents: Sequence[Any], observations: Sequence[Observation]) -> 
 def unite(answers: Sequence[Probabilities | Exception | None]) -> Distribution | Exception:
     """Returns all actions that an agent names, and each agent's probabilities of them, (agents, actions).
 
-    A missing probability is 0. The exception of an agent stands in place of the page's actions.
+    A missing probability is 0. An agent whose prompt is too long has no say: its probabilities are equal, unless that
+    is so of all agents. Any other exception stands in place of the page's actions.
     """
     actions: dict[tuple[str, ...], Action] = {}
-    rows = []
+    rows: list[dict[tuple[str, ...], float] | None] = []
     for answer in answers:
+        if isinstance(answer, PromptTooLong) and any(isinstance(other, Mapping) for other in answers):
+            rows.append(None)
+            continue
         if not isinstance(answer, Mapping):
             return answer or AgentFailed("an agent of the mixture gives no probabilities")
         row: dict[tuple[str, ...], float] = {}
@@ -229,4 +233,7 @@ def unite(answers: Sequence[Probabilities | Exception | None]) -> Distribution |
             actions.setdefault(key, action)
             row[key] = row.get(key, 0.0) + probability
         rows.append(row)
-    return [*actions.values()], np.array([[row.get(key, 0.0) for key in actions] for row in rows])
+    equal = dict.fromkeys(actions, 1 / max(1, len(actions)))
+    return [*actions.values()], np.array(
+        [[(equal if row is None else row).get(key, 0.0) for key in actions] for row in rows]
+    )

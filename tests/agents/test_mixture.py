@@ -9,7 +9,7 @@ from agents.conformance import check_agent
 from agents.mixture import MixtureAgent, Pool, Weighed, choose_pool, unite
 from agents.registry import format_spec, make_agent, parse_spec
 from benchmarks.leaderboard.ranking import rank
-from replay_sessions.foundation.errors import BadConfig, ShopR1Error
+from replay_sessions.foundation.errors import BadConfig, PromptTooLong, ShopR1Error
 from replay_sessions.schema import Action, Click, Terminate
 from replay_sessions.store import SessionStore
 from shop_env.metrics.likelihood import action_key
@@ -58,6 +58,17 @@ def test_the_failure_of_an_agent_stands_in_place_of_its_page():
     failure = ValueError("no page")
     assert unite([{CART: 1.0}, failure]) is failure
     assert "gives no probabilities" in str(unite([{CART: 1.0}, None]))
+
+
+def test_an_agent_whose_prompt_is_too_long_leaves_the_page_to_the_others():
+    too_long = PromptTooLong("5,000 tokens")
+    united = unite([too_long, {CART: 0.9, HOME: 0.1}])
+    assert isinstance(united, tuple)
+    pool = Pool(np.array([0.3, 1.0]), 1e-6, np.nan)
+    assert pool.shares(united[1]) == pytest.approx([0.9, 0.1])
+    assert unite([too_long, too_long]) is too_long
+    failure = ValueError("no page")
+    assert unite([too_long, {CART: 1.0}, failure]) is failure
 
 
 def planted(scores: Floats, draw: np.random.Generator, *agents: Floats) -> list[Weighed]:
