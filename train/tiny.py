@@ -56,11 +56,11 @@ REPLY_PARTS = [
     "' into ",
     "I terminate.",
 ]
-# Apart from the rest of an element, so that a mark is the same token at each (shop_env/marks.py).
-MARKS = [
-    *("opened-before clicked-last", "opened-before", "clicked-last"),
-    *(f" {sign}{distance}" for sign in "+-" for distance in range(1, 51)),
-]
+# Apart from the rest of an element, so that a mark is the same token at each (shop_env/marks.py). With the space before
+# it, or the text before a distance would end with the space of others and leave the distance without its token.
+_STATES = ("opened-before clicked-last", "opened-before", "clicked-last")
+_DISTANCES = [f"{sign}{distance}" for sign in "+-" for distance in range(1, 51)]
+MARKS = [*_STATES, *(f" {mark}" for mark in (*_STATES, *_DISTANCES))]
 WORD = re.compile(r"[^\W_]+")
 BETWEEN = "<between>"  # stands for a segment of text between other tokens
 NAME = re.compile(r' name="([^"]+)"')  # in a page's markup
@@ -112,7 +112,8 @@ def train_tokenizer(
     counts = _count_names(sessions)
     names = _names(counts, words, config)
     texts = [list(_texts(session, prompt, context)) for session in sessions]
-    scaffolds, bpe_texts = _scaffolds(texts, words, names, counts.keys(), config)
+    marks = MARKS if context.marks else _STATES
+    scaffolds, bpe_texts = _scaffolds(texts, [*marks, *words], names, counts.keys(), config)
     bpe = Tokenizer(models.BPE(byte_fallback=False))
     bpe.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -125,7 +126,7 @@ def train_tokenizer(
     trainer = trainers.BpeTrainer(vocab_size=config.bpe_size, initial_alphabet=alphabet, show_progress=False)
     bpe.train_from_iterator(bpe_texts, trainer)
     bpe.add_special_tokens(SPECIAL)
-    bpe.add_tokens([*_added([*REPLY_PARTS, *MARKS, *scaffolds, *words]), *_added(names, single_word=True)])
+    bpe.add_tokens([*_added([*REPLY_PARTS, *marks, *scaffolds, *words]), *_added(names, single_word=True)])
     return PreTrainedTokenizerFast(
         tokenizer_object=bpe,
         eos_token=END,
@@ -184,7 +185,7 @@ def _scaffolds(
     """
     # Finds the longest of thousands of texts at each place, where alternatives of `re` would take hours.
     splitter = Tokenizer(models.WordLevel({BETWEEN: 0}, unk_token=BETWEEN))
-    splitter.add_tokens([*_added(["\n", *SPECIAL, *REPLY_PARTS, *MARKS, *words]), *_added(names, single_word=True)])
+    splitter.add_tokens([*_added(["\n", *SPECIAL, *REPLY_PARTS, *words]), *_added(names, single_word=True)])
 
     @lru_cache(maxsize=4096)
     def segments_of(text: str) -> list[str]:
