@@ -216,15 +216,15 @@ def _unite_batch(agents: Sequence[Any], observations: Sequence[Observation]) -> 
 def unite(answers: Sequence[Probabilities | Exception | None]) -> Distribution | Exception:
     """Returns all actions that an agent names, and each agent's probabilities of them, (agents, actions).
 
-    A missing probability is 0. An agent whose prompt is too long has no say: its probabilities are equal, unless that
-    is so of all agents. Any other exception stands in place of the page's actions.
+    A missing probability is 0. An agent whose prompt is too long has no say, because all its probabilities are 0, which
+    the pool's floor makes equal; unless that is so of all agents. Any other exception stands in place of the actions.
     """
     actions: dict[tuple[str, ...], Action] = {}
-    rows: list[dict[tuple[str, ...], float] | None] = []
+    rows = []
+    is_readable = any(isinstance(answer, Mapping) for answer in answers)
     for answer in answers:
-        if isinstance(answer, PromptTooLong) and any(isinstance(other, Mapping) for other in answers):
-            rows.append(None)
-            continue
+        if isinstance(answer, PromptTooLong) and is_readable:
+            answer = {}
         if not isinstance(answer, Mapping):
             return answer or AgentFailed("an agent of the mixture gives no probabilities")
         row: dict[tuple[str, ...], float] = {}
@@ -233,7 +233,4 @@ def unite(answers: Sequence[Probabilities | Exception | None]) -> Distribution |
             actions.setdefault(key, action)
             row[key] = row.get(key, 0.0) + probability
         rows.append(row)
-    equal = dict.fromkeys(actions, 1 / max(1, len(actions)))
-    return [*actions.values()], np.array(
-        [[(equal if row is None else row).get(key, 0.0) for key in actions] for row in rows]
-    )
+    return [*actions.values()], np.array([[row.get(key, 0.0) for key in actions] for row in rows])

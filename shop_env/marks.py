@@ -3,9 +3,9 @@
     <a name="results.kettle.view_product" mark="3 opened-before clicked-last">
 
     3              the place in a list of products, from 1 (lists.py)
+    +2, -1         the distance in a list of products from the one that was clicked last
     opened-before  a link that was clicked before
     clicked-last   the element of its list that was clicked last, of those on the page: where the shopper left off
-    +2, -1         the distance in a list of products from the one that was clicked last
 
 The marks of a page depend on the page and on the actions before it, so each prompt stays a prefix of the next. The
 papers' pages have no marks.

@@ -103,10 +103,12 @@ def test_earlier_pages_teach_the_tokenizer_where_the_last_prompt_lacks_them():
 
 def test_a_mark_is_one_token_at_each_element():
     tokenizer = train_tokenizer(listing_sessions(), TinyTokenizerConfig(), COMPACT, ContextConfig(marks=True))
-    marks = ["opened-before", " opened-before", " clicked-last", " opened-before clicked-last", " +1", " -12"]
+    states = ["opened-before", "clicked-last", "opened-before clicked-last"]
+    marks = [*states, *(f" {state}" for state in states), " +1", " -12"]
     tokens = {mark: tokenizer.encode(mark) for mark in marks}
     assert {len(each) for each in tokens.values()} == {1}
     page = LISTING.replace('"results.a2.view"', '"results.a2.view" mark="2 opened-before clicked-last"')
     page = page.replace('"results.a1.view"', '"results.a1.view" mark="1 -12"')
-    for mark in (" opened-before clicked-last", " -12"):
+    page = page.replace('"menu.cart"', '"menu.cart" mark="opened-before clicked-last"')
+    for mark in ("opened-before clicked-last", " opened-before clicked-last", " -12"):
         assert tokenizer.encode(page).count(tokens[mark][0]) == 1
