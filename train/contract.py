@@ -73,14 +73,20 @@ def check_contract(
                 _check_steps(tokenizer, session, variant, prompt, limit, long_pages, personas)
 
 
-def describe_pages(tokenizer: Any, sessions: Iterable[Session]) -> str:
+def describe_pages(tokenizer: Any, sessions: Iterable[Session], marks: bool = False) -> str:
     """Returns a line on the tokens of a page, and on the names of elements that are tokens of their own.
+
+    Args:
+        tokenizer: The tokenizer.
+        sessions: The sessions.
+        marks: Whether the pages are shown with marks (`context.marks`).
 
     Raises:
         BadConfig: More than a tenth of the pages are one token each although they have elements. A few may be, such as
             a home page that is always the same.
     """
-    pages = Counter(step.page for session in sessions for step in session.steps)
+    context = ContextConfig(marks=marks)
+    pages = Counter(seen["page"] for session in sessions for seen in observe_session(session, context))
     names_by_page = {page: [element.name for element in find_elements(page)] for page in pages}
     lengths = {page: len(ids) for page, ids in zip(pages, encode(tokenizer, pages), strict=True)}
     hidden = [page for page, names in names_by_page.items() if names and lengths[page] == 1]
@@ -92,7 +98,7 @@ def describe_pages(tokenizer: Any, sessions: Iterable[Session]) -> str:
     mean = sum(lengths[page] * count for page, count in pages.items()) / max(1, pages.total())
     names = dict.fromkeys(name for names in names_by_page.values() for name in names)
     whole = sum(len(ids) == 1 for ids in encode(tokenizer, names))
-    return f"a page is {mean:.0f} tokens, {whole} of {len(names)} element names are tokens of their own"
+    return f"a page{' with marks' * marks} is {mean:.0f} tokens, {whole} of {len(names)} element names are tokens of their own"
 
 
 def _shorten(session: Session) -> Session:

@@ -119,7 +119,8 @@ def check_phases(config: TrainConfig, store: SessionStore, tokenizer: Any, date:
         personas = persona_texts(store, context)
         limit, checked = model.max_prompt_tokens, sessions[:CHECKED_SESSIONS]
         check_contract(tokenizer, checked, context, prompt, limit, model.long_pages, personas)
-    return [describe_pages(tokenizer, sessions), *template_remarks(tokenizer, date)]
+    marks = any(phase.context.marks for phase in config.phases.values())
+    return [describe_pages(tokenizer, sessions, marks), *template_remarks(tokenizer, date)]
 
 
 def tokenize_sessions(

@@ -180,6 +180,14 @@ def test_the_tokens_of_pages_and_names_are_counted(tiny):
     assert line == f"a page is {sum(lengths) / 2:.0f} tokens, 1 of 2 element names are tokens of their own"
 
 
+def test_the_tokens_of_pages_are_counted_with_the_marks_that_a_policy_sees(tiny):
+    link, marked = '<a name="menu.tea">', '<a name="menu.tea" mark="opened-before clicked-last">'
+    steps = tuple(Step(page=link, action=Click(name="menu.tea")) for _ in range(2))
+    lengths = [len(tiny.tokenizer.encode(page)) for page in (link, marked)]
+    line = describe_pages(tiny.tokenizer, [msgspec.structs.replace(EXAMPLE, steps=steps)], marks=True)
+    assert line.startswith(f"a page with marks is {sum(lengths) / 2:.0f} tokens") and lengths[0] < lengths[1]
+
+
 def test_a_tokenizer_that_makes_one_token_of_a_page_with_elements_is_refused(tiny):
     tokenizer = with_template(tiny.tokenizer, tiny.tokenizer.chat_template)
     tokenizer.add_tokens([EXAMPLE.steps[0].page])
