@@ -98,7 +98,8 @@ def describe_pages(tokenizer: Any, sessions: Iterable[Session], marks: bool = Fa
     mean = sum(lengths[page] * count for page, count in pages.items()) / max(1, pages.total())
     names = dict.fromkeys(name for names in names_by_page.values() for name in names)
     whole = sum(len(ids) == 1 for ids in encode(tokenizer, names))
-    return f"a page{' with marks' * marks} is {mean:.0f} tokens, {whole} of {len(names)} element names are tokens of their own"
+    page = "a page with marks" if marks else "a page"
+    return f"{page} is {mean:.0f} tokens, {whole} of {len(names)} element names are tokens of their own"
 
 
 def _shorten(session: Session) -> Session:
