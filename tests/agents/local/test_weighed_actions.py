@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from agents.local.weighed_actions import compute_shares, weigh_actions, weigh_without_draws
-from replay_sessions.schema import Action, Terminate, TypeAndSubmit
+from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from shop_env.candidates import candidate_actions
 from shop_env.observation import observe_session
 from shop_env.prompts import PromptConfig
@@ -43,6 +43,18 @@ def test_a_page_needs_a_greedy_reply_if_it_is_no_candidate(tiny, action, is_list
     assert action in drawn.candidates
     if is_listed:
         assert found[0].probabilities(0) == pytest.approx(drawn.probabilities(0))
+
+
+def test_all_elements_of_a_long_list_have_a_probability(tiny):
+    seen = observe_session(tiny.sessions[0])[1]
+    prompt = prompt_tokens(tiny.tokenizer, seen, COMPACT)
+    names = [f"results.item_{number}.view" for number in range(170)]
+    observation = {**seen, "page": "".join(f'<a name="{name}">View</a>' for name in names)}
+    draw = draw_uniforms([np.random.default_rng(0)], 0, 40)
+    (page,) = weigh_actions(Policy(tiny.model), tiny.tokenizer, [prompt], [observation], draw, COMPACT)
+    probabilities = page.probabilities(0)
+    assert all(probabilities[Click(name=name)] > 0 for name in names)
+    assert sum(probabilities.values()) == pytest.approx(1)
 
 
 def test_draws_that_cannot_be_read_favour_no_action(tiny):
