@@ -13,6 +13,7 @@ from replay_sessions.schema import Action, Click, Scroll, Terminate, TypeAndSubm
 from shop_env.observation import Observation
 from shop_env.words import content_words, past_actions, quoted_parts, shopper_words, words_of
 
+MAX_CANDIDATES = 400  # for agents that weigh all actions of a page; lists of products may have 280 elements
 _PHRASE_WORDS = 4
 _MOST_PHRASES = 16
 

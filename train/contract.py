@@ -16,9 +16,11 @@ import msgspec
 
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import Click, Session, Step, Terminate, TypeAndSubmit
+from replay_sessions.schema import Click, Session, Step, Terminate, TypeAndSubmit, written_action
+from shop_env.marks import mark_pages
 from shop_env.observation import ContextConfig, observe_session
 from shop_env.prompts import PromptConfig, render_prompt
+from shop_env.replies import action_json
 from train.chat_template import chat_messages, encode, render
 from train.tokens import FittedPrompt, LongPages, fit_prompt, tokenize_session
 
@@ -85,8 +87,12 @@ def describe_pages(tokenizer: Any, sessions: Iterable[Session], marks: bool = Fa
         BadConfig: More than a tenth of the pages are one token each although they have elements. A few may be, such as
             a home page that is always the same.
     """
-    context = ContextConfig(marks=marks)
-    pages = Counter(seen["page"] for session in sessions for seen in observe_session(session, context))
+    pages: Counter[str] = Counter()
+    for session in sessions:
+        shown = [step.page for step in session.steps]
+        pages.update(
+            mark_pages(shown, [action_json(written_action(step.action)) for step in session.steps]) if marks else shown
+        )
     names_by_page = {page: [element.name for element in find_elements(page)] for page in pages}
     lengths = {page: len(ids) for page, ids in zip(pages, encode(tokenizer, pages), strict=True)}
     hidden = [page for page, names in names_by_page.items() if names and lengths[page] == 1]

@@ -22,7 +22,7 @@ import numpy as np
 from agents.adapted import Distribution, DistributionAgent, Floats
 from agents.baselines.witten_bell import Context, WittenBell
 from replay_sessions.schema import Action, Session, Terminate, reply_action
-from shop_env.candidates import candidate_actions
+from shop_env.candidates import MAX_CANDIDATES, candidate_actions
 from shop_env.choices.transitions import heading_of, last_products
 from shop_env.observation import Observation
 from shop_env.replies import action_json
@@ -31,7 +31,6 @@ from shop_env.words import past_actions
 
 _WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)
 _HELD_OUT = 10  # every tenth session chooses the weight
-_MAX_CANDIDATES = 400
 AGAIN = "the last action again"
 _MAX_STEPS = 200  # later steps count as step 200
 
@@ -69,7 +68,7 @@ class CountingAgent(DistributionAgent):
 
     def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
         offered = [
-            candidate_actions(observation, _MAX_CANDIDATES, scrolls=self._scrolls) for observation in observations
+            candidate_actions(observation, MAX_CANDIDATES, scrolls=self._scrolls) for observation in observations
         ]
         shares = map(self.weigh, observations, offered)
         return list(zip(offered, shares, strict=True))
@@ -126,7 +125,7 @@ class HistoryCounts(PageCounts):
 
     def _of_history(self, past: Sequence[dict[str, str]]) -> Distribution:
         context = self.context("", past)
-        offered = self._counts.outcomes(context, _MAX_CANDIDATES)
+        offered = self._counts.outcomes(context, MAX_CANDIDATES)
         last = action_json(past[-1]) if past else action_json(reply_action(Terminate()))
         shares: dict[str, float] = {}
         for outcome, share in zip(offered, self._counts.among(context, offered, self._weight), strict=True):

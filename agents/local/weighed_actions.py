@@ -19,7 +19,7 @@ from torch import Tensor
 
 from replay_sessions.elements import find_elements
 from replay_sessions.schema import Action
-from shop_env.candidates import candidate_actions
+from shop_env.candidates import MAX_CANDIDATES, candidate_actions
 from shop_env.observation import Observation
 from shop_env.prompts import PromptConfig
 from shop_env.replies import Extraction, Reply, format_reply, parse_reply
@@ -36,7 +36,6 @@ from train.tokens import decode_replies, reply_tokens
 # The prompt, rationales, candidates, and for a restricted policy the replies that it chooses among.
 PageToWeigh = tuple[Sequence[int], Collection[str], Sequence[Action], ReplyTrie | None]
 PASS_TOKENS = 4096  # the most tokens of a pass, unless a single page has more
-MAX_CANDIDATES = 400  # of a page, without the actions that a policy proposes; a list of products may have 170 elements
 _DEFAULT_PROMPT = PromptConfig()
 NO_RATIONALE = 0.95  # the least probability of all replies without a rationale from which on none is drawn
 
