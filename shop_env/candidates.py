@@ -13,13 +13,13 @@ from replay_sessions.schema import Action, Click, Scroll, Terminate, TypeAndSubm
 from shop_env.observation import Observation
 from shop_env.words import content_words, past_actions, quoted_parts, shopper_words, words_of
 
-MAX_CANDIDATES = 400  # for agents that weigh all actions of a page; lists of products may have 280 elements
+MAX_CANDIDATES = 400  # lists of products may have 280 elements
 _PHRASE_WORDS = 4
 _MOST_PHRASES = 16
 
 
 def candidate_actions(
-    observation: Observation, max_candidates: int = 64, *, submitted: bool = True, scrolls: bool = False
+    observation: Observation, max_candidates: int = MAX_CANDIDATES, *, submitted: bool = True, scrolls: bool = False
 ) -> list[Action]:
     """Lists the actions that a page offers: terminate first, then clicks in document order, typing, and scroll.
 

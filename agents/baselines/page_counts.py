@@ -67,9 +67,7 @@ class CountingAgent(DistributionAgent):
         """Computes the probabilities of the page's actions, (actions,), summing to 1."""
 
     def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
-        offered = [
-            candidate_actions(observation, MAX_CANDIDATES, scrolls=self._scrolls) for observation in observations
-        ]
+        offered = [candidate_actions(observation, scrolls=self._scrolls) for observation in observations]
         shares = map(self.weigh, observations, offered)
         return list(zip(offered, shares, strict=True))
 

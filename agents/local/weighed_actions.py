@@ -79,7 +79,7 @@ class WeighedActions:
 def _offered(observation: Observation, prompt: PromptConfig) -> list[Action]:
     """Lists the page's candidates with the prompt's words for typing and scrolling."""
     submitted, scrolls = prompt.typing != "input", bool(prompt.scrolls)
-    return candidate_actions(observation, MAX_CANDIDATES, submitted=submitted, scrolls=scrolls)
+    return candidate_actions(observation, submitted=submitted, scrolls=scrolls)
 
 
 def weigh_without_draws(

@@ -12,7 +12,14 @@ from replay_sessions.schema import Click, Terminate, TypeAndSubmit
 from shop_env.candidates import candidate_actions, candidate_phrases
 from shop_env.env import ReplayEnv
 from shop_env.observation import observe
-from shop_env.wrappers import CANDIDATE_FEATURES, PAGE_FEATURES, DiscreteActions, candidate_features, page_features
+from shop_env.wrappers import (
+    CANDIDATE_FEATURES,
+    PAGE_FEATURES,
+    DiscreteActions,
+    candidate_features,
+    discrete_view,
+    page_features,
+)
 from tests.scored_steps import GOAL_SHOWN, first_seen
 from tests.shop_env.memory_store import MemoryStore
 
@@ -27,6 +34,13 @@ def test_candidates_are_leaving_the_elements_and_the_phrases():
         TypeAndSubmit(name="q", text="red"),
         TypeAndSubmit(name="q", text="kettle"),
     ]
+
+
+def test_a_long_list_is_complete_except_in_the_discrete_view():
+    page = "".join(f'<a name="link_{i}">x</a>' for i in range(278))
+    observation = first_seen(page)
+    assert len(candidate_actions(observation)) == 279
+    assert len(discrete_view(observation, 64, "flat")[1]) == 64
 
 
 def test_of_too_many_elements_those_that_match_the_goal_stay():
@@ -95,7 +109,7 @@ def test_masks_follow_the_page(demo_store):
 def test_features_of_any_page_lie_between_0_and_1(page, goal):
     observation = first_seen(page, goal)
     features = page_features(observation)
-    rows = candidate_features(observation, candidate_actions(observation), 64)
+    rows = candidate_features(observation, candidate_actions(observation, 64), 64)
     assert features.shape == (PAGE_FEATURES,) and rows.shape == (64, CANDIDATE_FEATURES)
     for values in (features, rows):
         assert values.dtype == np.float32 and values.min() >= 0 and values.max() <= 1
