@@ -79,7 +79,7 @@ def test_help_fits_a_terminal_of_eighty_columns(help_lines):
     assert not too_long
 
 
-def test_help_says_what_every_flag_means_and_its_default(help_lines):
+def test_help_explains_every_flag_with_its_default(help_lines):
     """A table of numbers by name (click_type_points) is explained once, above its keys."""
     usage = next(number for number, line in enumerate(help_lines) if line.startswith("usage: "))
     told = "\n".join(line.strip("│ ") for line in help_lines[usage + 1 :])

@@ -65,7 +65,7 @@ def test_a_name_that_no_module_can_have_is_refused(name, tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_list_tells_what_an_extra_would_add(monkeypatch, capsys):
+def test_the_list_names_missing_extras(monkeypatch, capsys):
     def without_scikit_learn(name: str) -> ModuleSpec | None:
         return None if name == "sklearn" else find_spec(name)
 

@@ -191,7 +191,7 @@ def test_unreadable_replies_are_a_note_and_no_fault():
     assert [finding.check for finding in report.findings if finding.kind == "note"] == ["replies parse"]
 
 
-def test_the_command_says_what_it_found_and_exits_with_one_on_faults(capsys):
+def test_the_command_prints_its_findings_and_exits_with_1_on_faults(capsys):
     assert main(["check", "random"]) == 0
     assert "random: passed" in capsys.readouterr().out
     assert main(["check", f"{__file__}:FirstElement"]) == 1

@@ -60,7 +60,7 @@ def test_the_failure_of_an_agent_stands_in_place_of_its_page():
     assert "gives no probabilities" in str(unite([{CART: 1.0}, None]))
 
 
-def test_an_agent_whose_prompt_is_too_long_leaves_the_page_to_the_others():
+def test_a_too_long_prompt_leaves_the_page_to_other_agents():
     too_long = PromptTooLong("5,000 tokens")
     united = unite([too_long, {CART: 0.9, HOME: 0.1}])
     assert isinstance(united, tuple)
@@ -82,7 +82,7 @@ def nll(weighed: list[Weighed], weights: list[float]) -> float:
     return -float(np.mean([np.log(pool.shares(table)[taken]) for table, taken in weighed]))
 
 
-def test_weights_minimize_the_nll_and_what_two_agents_know_adds_up():
+def test_weights_minimize_the_nll_of_two_agents():
     draw = np.random.default_rng(0)
     first, second = draw.normal(size=(2, 2000, 5))
     weighed = planted(first + second, draw, first, second)
@@ -116,7 +116,7 @@ def test_without_steps_weights_are_equal(planted_store):
     assert "page_counts 0.50, step_number 0.50, floor 1e-06, equal for want of steps: 0 of 0" in few.remarks()[0]
 
 
-def test_weights_are_chosen_on_users_whom_the_weighed_agents_did_not_learn_from(store, mixture):
+def test_weights_are_chosen_on_held_out_users(store, mixture):
     fitting, held_out = TrainView(store).divided()
     agents = [make_agent(name, store=fitting) for name in ("page_counts", "ngram")]
     weighed = []

@@ -166,6 +166,6 @@ def test_wrongly_made_agents_are_bad_calls_that_name_the_reason(agent, message, 
 
 
 @pytest.mark.parametrize("name", [name for name, own in AGENTS.items() if own.extra])
-def test_the_list_says_of_an_agent_what_its_own_docstring_says(name):
+def test_the_list_shows_docstrings_of_agents(name):
     summary = (inspect.getdoc(agent_class(parse_spec(name))[0]) or "").partition("\n")[0]
     assert AGENTS[name].summary == summary

@@ -54,7 +54,7 @@ def test_stable_baselines3_s_check_passes_on_the_discrete_view(store, view):
     checker.check_env(DiscreteActions(gymnasium.make("ShopR1-v0", store=str(store.path), split="all"), view=view))
 
 
-def test_vector_envs_give_what_single_envs_give(store):
+def test_vector_envs_equal_single_envs(store):
     options = {"store": str(store.path), "split": "all"}
     envs = gymnasium.make_vec("ShopR1-v0", num_envs=3, **options)
     singles = [gymnasium.make("ShopR1-v0", **options) for _ in range(3)]
@@ -79,7 +79,7 @@ def test_replaying_the_log_earns_the_maximum_at_every_step(store):
     assert_the_log_earns_the_maximum(store)
 
 
-def test_the_env_pays_what_an_evaluation_records(store):
+def test_the_env_gives_the_rewards_of_an_evaluation(store):
     records = evaluate(RandomAgent(), store, "all", seed=3, sessions=20)
     env = gymnasium.make("ShopR1-v0", store=str(store.path), split="all")
     for record in records:

@@ -98,7 +98,7 @@ def test_training_passes_over_them_and_shows_them(store, inferred):
             assert list(every.tokens)[: len(trunk.tokens)] == list(trunk.tokens)
 
 
-def test_majority_counts_what_is_scored(store):
+def test_majority_counts_scored_steps(store):
     view = TrainView(store)
     steps = [step for session in store.sessions() for step in session.steps[1:]]
     assert 0 < sum(not step.is_inferred for step in steps) < len(steps)

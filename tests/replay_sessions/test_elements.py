@@ -9,7 +9,7 @@ def names(page: str) -> list[str]:
     return [element.name for element in find_elements(page)]
 
 
-def test_elements_come_in_document_order_with_text_and_what_they_accept():
+def test_elements_come_in_document_order_with_text_and_accepted_action():
     page = """
     <form><input name="search_input" aria-label="Search the shop" value="kettle">
     <input name="search_button" type="submit" value="Go"></form>
@@ -29,7 +29,7 @@ def test_elements_come_in_document_order_with_text_and_what_they_accept():
     ]
 
 
-def test_a_container_whose_name_is_continued_inside_is_no_element():
+def test_a_container_of_nested_names_is_no_element():
     page = '<div name="refinements"><ul><li name="refinements.color.red">Red</li></ul></div>'
     assert names(page) == ["refinements.color.red"]
 

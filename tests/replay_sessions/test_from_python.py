@@ -84,7 +84,7 @@ def test_a_notebook_shows_pages_in_a_sandbox_with_the_logged_element_marked():
     assert "<img" not in session._repr_html_() and "<s>" not in session._repr_html_()
 
 
-def test_rank_takes_what_the_command_takes_and_returns_its_log(log, store):
+def test_rank_takes_the_options_of_the_command_and_returns_its_log(log, store):
     assert log.entries == read_log(Path(log.provenance["config"]["out"])).entries
     assert log.config.context.persona == "none"
     assert repr(log) == f"EvaluationLog(random, copy_match on {store.path}, split all)"

@@ -61,7 +61,7 @@ def test_then_the_page_is_cut_and_says_so():
     assert len(shown) + int(left_out) == len(links(100))
 
 
-def test_a_page_is_cut_around_what_the_shopper_used_last():
+def test_a_page_is_cut_around_the_last_used_element():
     page = links(100)
     session = session_of(page, page, clicked="link_50")
     shown = observe(session, 1, ContextConfig(budget=600))["page"]
@@ -93,7 +93,7 @@ def test_the_logged_action_of_the_step_decides_nothing(budget):
     st.integers(0, 3),
     st.integers(0, 40),
 )
-def test_no_observation_depends_on_what_comes_after_it(context, index, clicked):
+def test_no_observation_depends_on_later_steps(context, index, clicked):
     """Neither the step's own action and rationale nor any later page, whatever of the session is shown."""
     session = session_of(*(links(count) for count in (20, 40, 5, 30)), clicked="link_7")
     other = [

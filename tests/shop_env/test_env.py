@@ -300,7 +300,7 @@ def test_importing_the_env_loads_no_library_that_it_does_not_need(modules, packa
     assert run_python("-c", code).stdout.strip() == "[]"
 
 
-def test_the_package_says_what_is_public():
+def test_the_package_lists_its_public_names():
     assert all(hasattr(shop_env, name) for name in shop_env.__all__)
 
 

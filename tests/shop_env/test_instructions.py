@@ -105,12 +105,12 @@ def rest_of(text: str, points: Points) -> str:
     return HEADINGS.sub("", text).strip()
 
 
-def test_shop_r1_s_prompt_says_what_appendix_a_says_and_nothing_else():
+def test_shop_r1_s_prompt_has_exactly_the_content_of_appendix_a():
     assert rest_of(instructions("shop_r1"), SHOP_R1 | OUR_FORM) == ""
 
 
 @pytest.mark.parametrize("rationales", [True, False])
-def test_customer_r1_s_prompts_say_what_appendix_b_says_and_nothing_else(rationales):
+def test_customer_r1_s_prompts_have_exactly_the_content_of_appendix_b(rationales):
     points = CUSTOMER_R1 | OUR_FORM if rationales else WITHOUT_RATIONALES
     text = instructions("customer_r1", PERSONA, rationales=rationales, typing="input")
     assert rest_of(text, points) == PERSONA
@@ -126,7 +126,7 @@ def test_every_style_knows_the_words_for_typing_of_the_store_and_no_others(style
     assert ("enter were pressed" in text or "press enter." in text) == (typing != "input")
 
 
-def test_our_own_prompt_says_what_both_appendices_say():
+def test_our_own_prompt_has_the_content_of_both_appendices():
     text = instructions("full", PERSONA)
     for words in (
         "on the website of a shop, looking for something to buy",

@@ -128,7 +128,7 @@ def test_an_endless_visit_is_truncated_by_gymnasium():
     assert [env.step("?")[2:4] for _ in range(2)] == [(False, False), (False, True)]
 
 
-def test_rewards_are_what_their_names_say():
+def test_rewards_match_their_names():
     assert [reward for reward, _ in buy(LiveEnv())] == [0, 0, 0, 0]
     env = LiveEnv(reward="shopper", context={"persona": "none"})
     observation, _ = env.reset(seed=3)
@@ -143,7 +143,7 @@ def test_rewards_are_what_their_names_say():
         assert observation["persona"] == ""
 
 
-def test_the_context_decides_what_is_shown():
+def test_the_context_decides_the_shown_parts():
     shown = {}
     for persona in ("matched", "none", "generic"):
         env = LiveEnv(context={"scope": "latest_step", "rationales": False, "persona": persona})
@@ -160,7 +160,7 @@ def test_without_a_seed_populations_differ():
     assert len({LiveEnv().reset()[0]["goal"] for _ in range(4)}) > 1
 
 
-def test_a_variant_is_what_its_visitors_see():
+def test_a_variant_is_the_page_of_its_visitors():
     visits = [
         LiveEnv("compact", variant=variant).reset(seed=1)[0]
         for variant in (None, {"wording": "warm"}, {"badges": True})

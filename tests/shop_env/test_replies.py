@@ -40,7 +40,7 @@ def test_a_formatted_reply_reads_back_as_itself(rationale, action):
 
 
 @given(rationale=st.text(st.characters(exclude_characters='"\\', exclude_categories=["C"])), action=ACTIONS)
-def test_the_fast_path_reads_what_the_general_one_reads(rationale, action):
+def test_the_fast_path_equals_the_general_one(rationale, action):
     text = f"\n {format_reply(rationale, action)}\t"
     assert parse_reply(text) == replies._parse_any(text, "strict")
 

@@ -38,7 +38,7 @@ def environment(tmp_path, monkeypatch) -> dict[str, str]:
     return with_checkout()
 
 
-def test_every_command_of_the_page_does_what_the_next_one_needs(environment, tmp_path):
+def test_every_command_of_the_page_runs_in_order(environment, tmp_path):
     (tmp_path / "change.toml").write_text(CHANGE, encoding="utf-8")
     served = []
     for command in COMMANDS:

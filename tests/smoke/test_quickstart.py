@@ -29,7 +29,7 @@ def texts_of(notebook: Path) -> list[str]:
     ]
 
 
-def test_the_notebook_runs_and_prints_what_is_kept_in_it(tmp_path):
+def test_the_notebook_runs_and_prints_its_saved_output(tmp_path):
     pytest.importorskip("nbclient", reason="needs the extra notebook")
     ran = tmp_path / "ran.ipynb"
     ran.write_text(NOTEBOOK.read_text(encoding="utf-8"), encoding="utf-8")

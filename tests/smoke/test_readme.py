@@ -37,7 +37,7 @@ def folder(tmp_path_factory) -> Path:
     return folder
 
 
-def test_the_ten_lines_print_what_the_readme_shows(folder):
+def test_the_ten_lines_print_the_output_in_the_readme(folder):
     done = run("-c", ENV, folder=folder)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == OUTPUT

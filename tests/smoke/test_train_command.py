@@ -166,7 +166,7 @@ def test_a_pointer_has_no_phases_of_language_models(rows):
         load_preset("pointer_cpu", rows)
 
 
-def test_a_preset_says_what_is_different_from_its_base():
+def test_a_preset_lists_differences_from_its_base():
     base, adapters, smaller = (load_preset(name) for name in ("shop_r1_3b", "one_gpu", "shop_r1_0_5b"))
     assert msgspec.structs.replace(smaller, model=base.model) == base
     assert smaller.model == msgspec.structs.replace(base.model, path="Qwen/Qwen2.5-0.5B-Instruct")
@@ -329,7 +329,7 @@ def test_the_report_of_a_run_shows_its_table_its_comparisons_and_its_curves(stra
     assert document.css("script#block-index")
 
 
-def test_a_run_whose_results_are_of_an_earlier_version_is_told_how_to_get_new_ones(run, capsys):
+def test_a_run_with_results_of_an_earlier_version_names_the_remedy(run, capsys):
     with edited_json(run / "results.json") as results:
         del results["versions"]["results"]  # as before training runs wrote an evaluation log
     assert report([str(run)]) == 2

@@ -71,7 +71,7 @@ def test_the_study_of_the_page_runs(folder, capsys):
     assert main(shlex.split(printed.partition("step by step: shop-r1 ")[2].splitlines()[0])) == 0
 
 
-def test_the_reward_of_the_page_pays_what_it_says(folder):
+def test_the_reward_of_the_page_gives_the_documented_values(folder):
     reward = reward_preset("my_reward.py:reward")
     paid = [
         score_reply(format_reply("", predicted), logged, reward).total

@@ -85,7 +85,7 @@ def test_a_reply_is_trained_behind_the_text_that_the_template_asks_with(tiny, na
         assert len(trunks) == (1 if grows else len(LONG.steps))
 
 
-def test_pages_at_whose_ends_a_template_removes_blanks_are_tokenized_without_them(tiny):
+def test_blanks_that_a_template_removes_are_not_tokenized(tiny):
     tokenizer = with_template(tiny.tokenizer, TEMPLATES["date"])
     for observation in observe_session(tiny.sessions[0]):
         page = f"\n \n{observation['page']}\n"
@@ -120,7 +120,7 @@ def test_a_template_that_cannot_be_right_is_refused_by_one_line(tiny, name):
         assert "An action" in str(refused.value) and "An deed" in str(refused.value)
 
 
-def test_training_that_differs_from_what_is_asked_is_refused(tiny, monkeypatch):
+def test_training_that_differs_from_the_request_is_refused(tiny, monkeypatch):
     def tokenize_otherwise(*arguments: Any, **options: Any) -> list[SessionTokens]:
         tokenizer = with_template(arguments[0], TEMPLATES["opens_think"])
         return tokenize_session(tokenizer, *arguments[1:], **options)

@@ -43,7 +43,7 @@ FLIGHTS = {
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if "all" in name else ()) for name in FLIGHTS]
 )
-def test_a_step_stays_on_the_device_and_takes_what_was_estimated(name, process):
+def test_a_step_stays_on_the_device_and_takes_the_estimated_memory(name, process):
     """The estimated peak is within 10% of each phase's; the second of two steps leaves no more than the first."""
     flight = FLIGHTS[name]
     log = process.submit(fly, flight).result()

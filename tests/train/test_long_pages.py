@@ -136,7 +136,7 @@ def test_a_window_keeps_names_whole_and_lies_where_the_shopper_was(tiny):
 
 
 @pytest.mark.parametrize("action", [Click(name="link_50"), Terminate(), TypeAndSubmit(name="link_1", text="kettle")])
-def test_the_logged_action_and_what_follows_decide_nothing(tiny, action):
+def test_the_logged_action_and_later_steps_decide_nothing(tiny, action):
     page = "".join(f'<a name="link_{n}">number {n}</a>\n' for n in range(60))
     seen = []
     for last in (action, Click(name="link_7")):

@@ -72,7 +72,7 @@ def test_less_memory_is_estimated_where_less_is_kept():
 @pytest.mark.parametrize(
     "passes", [Passes(), Passes(True), Passes(True, 8), Passes(True, keeps_attention=False)], ids=str
 )
-def test_a_process_takes_what_was_estimated(passes, monkeypatch):
+def test_a_process_takes_the_estimated_memory(passes, monkeypatch):
     """Within 15%: what the operating system says of a pass over 6,000 tokens of a model with 8 layers.
 
     Freed memory goes back to the system at once, as it does not by default: glibc keeps some for later.

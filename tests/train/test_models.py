@@ -189,7 +189,7 @@ def test_without_the_package_gguf_the_error_names_it(gguf_file, monkeypatch):
         load_model(str(gguf_file))
 
 
-def test_a_reply_ends_with_what_the_template_writes_whatever_the_tokenizer_calls_its_end(gguf_file):
+def test_a_reply_ends_with_the_end_token_of_the_template(gguf_file):
     model, tokenizer = load_model(str(gguf_file))
     end = tokenizer.convert_tokens_to_ids(END)
     assert tokenizer.eos_token_id != end

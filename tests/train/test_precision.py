@@ -46,7 +46,7 @@ def machine(monkeypatch, tmp_path) -> Path:
         ("flags : fpu avx512f avx512bw avx512_vnni", "float32"),  # AVX512 alone emulates it
     ],
 )
-def test_auto_is_what_the_processor_multiplies_in(machine, flags, usual):
+def test_auto_is_a_precision_that_the_processor_multiplies_in(machine, flags, usual):
     (machine / "cpuinfo").write_text(f"processor : 0\n{flags}\n")
     assert default_precision() == usual
 

@@ -145,7 +145,7 @@ def test_processes_share_work_and_tell_all_the_result_of_one(trained):
 
 
 @pytest.mark.slow
-def test_two_launchers_with_a_rendezvous_train_what_one_process_does(tiny, tmp_path):
+def test_two_launchers_with_a_rendezvous_equal_one_process(tiny, tmp_path):
     names = ["grpo", "sft_sharded"]
     train_all(tiny, tmp_path, names, launch_two)
     for name in names:

@@ -121,7 +121,7 @@ def test_tensorboard_has_each_phase_as_a_run_of_its_own(tmp_path):
     assert sorted(path.name for path in (tmp_path / "tensorboard").iterdir()) == ["grpo", "sft"]
 
 
-def test_an_unknown_tracker_names_what_was_meant():
+def test_an_unknown_tracker_suggests_the_nearest():
     with pytest.raises(BadConfig, match="Did you mean 'wandb'"):
         load_trackers(["wandbe"])
 

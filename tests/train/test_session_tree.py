@@ -68,6 +68,6 @@ def test_all_first_tokens_teach_the_branch_point_and_no_place_behind_it(tiny):
     assert (gradient[fork:] == 0).all()
 
 
-def test_tree_attention_without_a_layout_says_what_is_missing(tiny):
+def test_tree_attention_without_a_layout_names_the_missing_layout(tiny):
     with pytest.raises(RuntimeError, match="needs a layout"):
         tiny.model(torch.tensor([[1, 2, 3]]))

@@ -103,7 +103,7 @@ def without_targets(session: Session, *steps: int) -> Session:
     return msgspec.structs.replace(session, steps=changed)
 
 
-def test_a_reply_whose_target_was_not_logged_is_history_and_nothing_to_learn(tiny, long_session):
+def test_a_reply_without_a_logged_target_is_history_alone(tiny, long_session):
     last = len(long_session.steps) - 1
     unlogged = without_targets(long_session, 0, 2, last)
     (trunk,) = tokenize_session(tiny.tokenizer, unlogged, ContextConfig(), COMPACT, 4096)

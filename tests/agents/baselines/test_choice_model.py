@@ -133,7 +133,7 @@ def facts_of(model: ChoiceModel, page: str, name: str, **about: str) -> dict[str
     return dict(zip(FEATURES, facts, strict=True))
 
 
-def test_a_product_page_says_whether_it_is_what_was_wanted(model):
+def test_a_product_page_says_whether_it_fits_the_goal(model):
     page = '<h1>Zelkova Kettle</h1><p>$40</p><button name="product.buy_now">Buy</button>'
     for goal, words, other in [
         ("Find a zelkova kettle for at most $100.", 1, 0),
@@ -153,7 +153,7 @@ def test_a_rating_that_no_page_shows_is_neutral(model):
     assert shares_on(model, unrated)[name] == pytest.approx(shares_on(model, rated)[name], abs=0.03)
 
 
-def test_an_unknown_rating_is_that_of_offers_at_large_and_not_of_what_was_opened(tmp_path):
+def test_an_unknown_rating_is_typical_of_all_offers_not_of_opened_ones(tmp_path):
     """Shoppers open what has five stars, so product pages show no other."""
     list_page = "".join(card(name, 50, rating) for name, rating in (("a", 5.0), ("b", 3.0), ("c", 2.5), ("d", 3.5)))
     product = '<h1>Kettle</h1><p>$50</p><p>5.0 out of 5 stars</p><button name="product.buy_now">Buy</button>'

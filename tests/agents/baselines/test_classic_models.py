@@ -90,7 +90,7 @@ def test_certain_held_out_steps_leave_chance_a_thousandth(name, ruled_store):
 
 
 @pytest.mark.parametrize("name", ["context_majority", "ngram"])
-def test_baselines_that_count_actions_learn_what_is_next_but_not_for_whom(name, ruled_store):
+def test_counting_baselines_predict_the_same_for_all_users(name, ruled_store):
     records = evaluate(fitted(name, ruled_store), ruled_store, "test")
     taken = [record.predicted for record in records if record.step_index == 1]
     assert all(action is not None and action["name"].startswith("shelf.") for action in taken)
@@ -165,7 +165,7 @@ def test_without_scikit_learn_the_extra_is_named(demo_store, monkeypatch):
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_a_baseline_replies_with_what_it_holds_likeliest(name, demo_store):
+def test_a_baseline_replies_with_its_likeliest_action(name, demo_store):
     asked = observations(demo_store)
     baseline = fitted(name, demo_store)
     replies = baseline.act_batch(asked, seeds=[None] * len(asked))
@@ -175,7 +175,7 @@ def test_a_baseline_replies_with_what_it_holds_likeliest(name, demo_store):
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_a_baseline_at_temperature_1_draws_what_it_learnt_and_repeats_itself_under_a_seed(name, demo_store):
+def test_a_baseline_at_temperature_1_draws_reproducibly(name, demo_store):
     observation = next(iter(scored_steps(demo_store, "test", context=GOAL_SHOWN))).observation
     sampled = make_agent(f"{name}?temperature=1", store=demo_store, context=GOAL_SHOWN)
     (expected,) = fitted(name, demo_store).probabilities([observation])

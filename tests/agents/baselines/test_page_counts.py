@@ -56,7 +56,7 @@ def test_a_context_that_was_not_seen_is_shortened_from_the_left(store):
 
 
 @pytest.mark.parametrize("kind", [HistoryCounts, HistoryNgram])
-def test_without_pages_what_was_counted_after_the_same_actions_is_predicted(store, kind):
+def test_an_unknown_page_is_predicted_by_counts_after_the_same_actions(store, kind):
     """Behind product one half of the sessions go to the menu and half to product two, which only the shelf tells."""
     agent = kind(str(store.path))
     for step in scored_steps(store, "test"):

@@ -37,7 +37,7 @@ def answer(spec: str, seen: Observation, seed: int = 0) -> dict[str, str]:
     return reply_action(reply.action)
 
 
-def test_random_acts_only_on_what_the_page_has():
+def test_random_acts_only_on_elements_of_the_page():
     seen = [answer("random", observation(goal="a red kettle"), seed) for seed in range(300)]
     assert {action["type"] for action in seen} == {"click", "type_and_submit", "terminate"}
     clicked = {action["name"] for action in seen if action["type"] == "click"}

@@ -92,7 +92,7 @@ def test_a_run_is_refused_where_prompts_would_differ(tiny, store, tmp_path, caps
     assert "deed" in capsys.readouterr().err
 
 
-def test_a_dry_run_says_what_becomes_of_a_system_message_that_is_refused(tiny, store, tmp_path, capsys):
+def test_a_dry_run_says_where_a_refused_system_message_goes(tiny, store, tmp_path, capsys):
     model = write_model(tiny, tmp_path / "model", TEMPLATES["refuses_system"])
     words = ["--preset", "trial", "--model.path", str(model), "--store", str(store.path), "--dry-run"]
     assert main(words) == 0

@@ -79,7 +79,7 @@ def plan(*words: str) -> Work:
     return plan_phase(config, config.phases["shop_r1"], sessions(490, 8), share=1.0)
 
 
-def test_objectives_are_planned_by_what_they_sample_and_hold():
+def test_objectives_are_planned_by_samples_and_memory():
     grpo, logged, weighted = (
         plan(),
         plan("--grpo.num-generations", "9"),

@@ -37,7 +37,7 @@ def test_the_phases_that_a_run_lacks_come_at_its_end():
     assert extend_config(both, TABLE_2, FOLDER) == both
 
 
-def test_shared_phases_are_compared_with_and_tested_at_what_either_names():
+def test_shared_phases_take_comparisons_and_temperatures_of_both():
     both = extend_config(TABLE_2, TABLE_4, FOLDER)
     assert set(both.phases["shop_r1"].against) == {"sft_no_rationales_shown", "sft_rl_binary", "sft_longer", "sft"}
     assert both.phases["shop_r1"].label == TABLE_2.phases["shop_r1"].label
@@ -107,7 +107,7 @@ def test_a_run_that_goes_on_names_its_files_that_changed(tmp_path):
         (changed(TABLE_4, "sft", teach_rationales=False), "phases.sft.teach_rationales: true, now false"),
     ],
 )
-def test_a_run_that_was_made_otherwise_is_refused_with_what_differs(other, said):
+def test_a_run_of_another_configuration_is_refused_with_the_difference(other, said):
     with pytest.raises(BadConfig) as refused:
         extend_config(TABLE_2, other, FOLDER)
     assert f"'runs/mine' holds a run of another configuration ({said})" in str(refused.value)

@@ -40,7 +40,7 @@ def test_it_loads_no_model_library():
 
 @pytest.mark.parametrize("preset", [name for name in preset_names() if name != "pointer_cpu"])  # it reads no prompt
 @pytest.mark.parametrize("rows", [None, *rows_names()])
-def test_every_row_of_a_paper_has_its_context_and_all_who_can_read_are_instructed(preset, rows):
+def test_paper_rows_have_their_context_and_instructions(preset, rows):
     config = load_preset(preset, rows)
     is_small = config.prompt.style == "compact"
     assert is_small == (config.model.path is None)

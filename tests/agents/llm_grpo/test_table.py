@@ -129,7 +129,7 @@ def test_policies_are_held_against_the_best_agent_that_is_none(demo_store):
     assert over_best_agent(records, [], config) == []
 
 
-def test_a_policy_whose_rationales_are_all_empty_is_named_where_its_prompt_asks_for_them():
+def test_a_policy_of_empty_rationales_is_named():
     silent = msgspec.structs.replace(CONFIG.phases["sft"], teach_rationales=False)
     config = msgspec.structs.replace(CONFIG, phases=CONFIG.phases | {"sft": silent})
     entries = []
@@ -173,7 +173,7 @@ def test_a_policy_whose_rationales_are_all_empty_is_named_where_its_prompt_asks_
     assert named == {entry.label for entry in entries if entry.spec.target != "sft"}
 
 
-def test_a_log_whose_training_part_lacks_a_field_is_refused():
+def test_a_log_without_a_training_field_is_refused():
     log = EvaluationLog(
         provenance={},
         config=CONFIG.evaluation_config,

@@ -114,7 +114,7 @@ def test_bfloat16_answers(folder, tiny):
         ("path={folder}&adapter={folder}", CheckpointMismatch, "LoRA"),
     ],
 )
-def test_an_error_names_what_cannot_be_loaded(folder, arguments, error, name):
+def test_an_error_names_the_missing_module(folder, arguments, error, name):
     with pytest.raises(error, match=name):
         make_agent(f"local?{arguments.format(folder=folder)}")
 

@@ -102,7 +102,7 @@ def test_steps_below_1_are_refused(store):
         make_agent("pointer?max_steps=0", store=store)
 
 
-def test_a_store_whose_choices_are_never_among_the_candidates_can_be_fitted(tmp_path):
+def test_a_store_of_actions_outside_the_candidates_can_be_fitted(tmp_path):
     steps = tuple(Step(page="<p>Nothing to click</p>", action=Click(name="gone")) for _ in range(3))
     session = Session(session_id="s", user_id="u", source="planted", official_split="train", steps=steps)
     store = store_at(tmp_path / "store", [session], splits=SplitPlan(by="official"))

@@ -37,7 +37,7 @@ def options(**given: Any) -> PromptingOptions:
     return PromptingOptions(base_url="http://127.0.0.1:1/v1", model="m", **given)
 
 
-def test_a_model_is_asked_what_models_here_are_trained_on():
+def test_a_model_is_asked_the_prompts_of_training():
     assert prompt_messages(SESSION, options()) == render_prompt(SESSION)
     system, *conversation = prompt_messages(SESSION, options(style="shop_r1"), examples="## Examples")
     expected, *trained = render_prompt(SESSION, PromptConfig(style="shop_r1"))

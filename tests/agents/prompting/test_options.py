@@ -99,7 +99,7 @@ def test_a_wrong_option_is_named(arguments, message):
     assert message in str(error.value)
 
 
-def test_a_model_whose_name_is_a_number_is_a_text():
+def test_a_numeric_model_name_is_a_text():
     spec = parse_spec("prompting?base_url=http://localhost:1/v1&model=404&max_new_tokens=9")
     options = parse_options(spec.arguments)
     assert (options.model, options.max_new_tokens) == ("404", 9)

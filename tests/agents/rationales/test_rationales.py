@@ -102,7 +102,7 @@ def test_each_lacking_rationale_is_written_and_all_else_stays(tmp_path):
     assert new.fingerprint != store.fingerprint
 
 
-def test_the_new_store_passes_check_and_an_export_keeps_who_wrote_what(tmp_path):
+def test_the_new_store_passes_check_and_an_export_keeps_writers(tmp_path):
     with StoreWriter(tmp_path / "store", source=SOURCE) as writer:
         for session in generate_sessions(40, seed=5):
             steps = tuple(Step(page=step.page, action=step.action) for step in session.steps)
@@ -262,7 +262,7 @@ def thoughts(request: dict[str, Any], times: int = 0) -> Response:
     return completion(json.dumps({number: f"Thought {number} of {digest(request)}." for number in actions}))
 
 
-def test_a_session_is_asked_about_at_once_and_only_what_lacks_is_taken(tmp_path):
+def test_a_session_is_asked_at_once_and_missing_steps_are_taken(tmp_path):
     store = make_store(tmp_path / "store", 40)
     with ScriptedServer(thoughts) as server:
         assert main(words(server, tmp_path, "--split", "train", "--by", "session", "--schema")) == 0
@@ -342,9 +342,7 @@ def test_train_by_session_and_the_held_out_splits_by_step_are_two_calls_on_one_a
         ([], "The store does not say"),
     ],
 )
-def test_check_names_held_out_rationales_that_know_later_actions_or_whose_manifest_does_not_say(
-    runs, message, tmp_path, capsys
-):
+def test_check_names_held_out_rationales_that_may_know_later_actions(runs, message, tmp_path, capsys):
     with StoreWriter(tmp_path / "store", source=SOURCE) as writer:
         for session in generate_sessions(40, seed=5):
             steps = tuple(msgspec.structs.replace(step, rationale_source="writer") for step in session.steps)
@@ -355,7 +353,7 @@ def test_check_names_held_out_rationales_that_know_later_actions_or_whose_manife
     assert message in out and out.count("later actions in view") == 1
 
 
-def test_a_dry_run_sends_and_writes_nothing_and_counts_what_is_left(tmp_path, capsys):
+def test_a_dry_run_sends_and_writes_nothing_and_counts_missing_steps(tmp_path, capsys):
     store = make_store(tmp_path / "store", 8)
     with ScriptedServer(thought) as server:
         before = sorted(tmp_path.iterdir())

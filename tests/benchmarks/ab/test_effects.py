@@ -78,7 +78,7 @@ def test_direction_coverage_and_alarm_of_a_prediction():
 
 
 @pytest.mark.long
-def test_the_interval_holds_what_refits_would_have_bought_without_their_walking():
+def test_the_interval_covers_refits_without_new_visits():
     """Visits buy with one probability in A, another in B; each refit has others, which its visits' likelihood tells."""
     random, visits, refits = np.random.default_rng(0), 40_000, 400
     gains = []

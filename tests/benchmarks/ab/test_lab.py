@@ -108,7 +108,7 @@ def test_logs_and_truth_follow_the_utility(agents):
     assert store.manifest.options["utility"] == "hidden_quality"
 
 
-def test_a_longer_list_of_changes_walks_what_is_new_and_an_edited_agent_walks_anew(agents):
+def test_a_longer_list_walks_new_changes_and_an_edited_agent_all(agents):
     assert main(call(agents, "leaves", variants="placebo")) == 0
     assert main(call(agents, "leaves", variants="placebo,no_badges")) == 0
     assert agents.with_name("asked.txt").stat().st_size == 24 * 2 * 3

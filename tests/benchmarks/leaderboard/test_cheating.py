@@ -107,7 +107,7 @@ def test_a_label_cannot_stand_for_something_else(agents, why, store, tmp_path, c
     assert why in capsys.readouterr().err
 
 
-def test_the_table_says_what_stands_behind_a_label(store, tmp_path):
+def test_the_table_names_the_agent_of_a_label(store, tmp_path):
     assert rank(store, tmp_path / "out", "best=random,oracle?temperature=0,majority") == 0
     table = (tmp_path / "out" / "leaderboard.md").read_text(encoding="utf-8")
     assert "\nbest is random\n" in table

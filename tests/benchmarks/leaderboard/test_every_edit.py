@@ -156,6 +156,6 @@ def test_every_edit_is_reported_or_of_a_field_that_is_listed_as_unproven(folder,
     assert [edit for edit in missed if not is_listed(edit)] == []
 
 
-def test_the_documentation_lists_what_is_unproven():
+def test_the_documentation_lists_unproven_claims():
     page = (ROOT / "docs" / "leaderboards.md").read_text(encoding="utf-8")
     assert [name for name in UNPROVEN if f"`{name}`" not in page] == []

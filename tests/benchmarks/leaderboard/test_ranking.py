@@ -147,7 +147,7 @@ def test_metrics_take_single_choices_behind_the_preset(copied, store_path):
     assert run_main(*call, "--metrics", "mix=1:2") == 2
 
 
-def test_results_say_what_they_were_made_with(finished, store_path):
+def test_results_name_versions_and_configuration(finished, store_path):
     results = results_of(finished)
     made = results["provenance"]
     manifest = read_json(store_path / "manifest.json")

@@ -181,7 +181,7 @@ def test_records_of_other_scoring_are_not_taken_for_ours(copied, capsys):
     assert "'scoring': 1" in capsys.readouterr().err
 
 
-def test_code_that_is_not_what_gave_the_replies_is_found_by_asking_again_and_not_run(tmp_path, store):
+def test_changed_code_is_found_by_asking_again_and_not_run(tmp_path, store):
     file, marker = tmp_path / "theirs.py", tmp_path / "ran"
     agent = "class A:\n    def reset(self, *, seed): pass\n    def act(self, observation): return 'x'\n"
     file.write_text(agent, encoding="utf-8")

@@ -38,7 +38,7 @@ def test_a_figure_has_a_row_for_each_phase_and_a_column_for_each_metric(tmp_path
     assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
 
 
-def test_a_folder_without_a_step_is_refused_with_what_to_give(tmp_path):
+def test_a_folder_without_a_step_is_refused_with_the_remedy(tmp_path):
     (tmp_path / "metrics.jsonl").write_text("")
     for folder in (tmp_path, tmp_path / "none"):
         with pytest.raises(BadConfig, match=rf"'{folder}'.* `shop-r1 train`"):

@@ -33,7 +33,7 @@ def text_of(report: Path) -> LexborHTMLParser:
     return LexborHTMLParser(report.read_text(encoding="utf-8"))
 
 
-def test_the_first_screen_tells_who_says_mostly_one_type_of_action(report):
+def test_the_first_screen_names_agents_with_mostly_one_type_of_action(report):
     rows = text_of(report).css("table.ranked")[0].css("tbody tr th")
     told = {row.text(deep=False).strip(): [small.text() for small in row.css("small")] for row in rows}
     assert told["majority"] == ["mostly terminates"]
@@ -94,7 +94,7 @@ def test_the_demo_shops_pages_look_like_the_shop_on_the_web_and_all_others_like_
     assert page_view(other, demo_shop=True) == page_document(other)  # the dressing would lose a button
 
 
-def test_baselines_are_known_by_what_they_are_and_not_by_their_label(board):
+def test_baselines_are_known_by_kind_not_by_label(board):
     evidence = read_evidence(board)
     assert evidence.baselines == set(evidence.labels)
     first, *others = evidence.log.entries
@@ -144,7 +144,7 @@ def test_hostile_texts_are_shown_as_they_are_and_are_no_markup(hostile_report):
     assert blocks["people"][first["user"]]["text"] == HOSTILE
 
 
-def test_a_hostile_page_is_packed_without_what_could_act(hostile_report):
+def test_a_hostile_page_is_packed_without_active_content(hostile_report):
     (pages,) = [value for name, value in blocks_of(hostile_report).items() if name.startswith("pages-")]
     for page in pages:
         document = LexborHTMLParser(page)

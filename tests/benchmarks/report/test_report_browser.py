@@ -104,7 +104,7 @@ def visit(browser) -> Iterator[Opens]:
         one.page.context.close()
 
 
-def test_the_first_screen_says_who_predicts_best(report, visit):
+def test_the_first_screen_names_the_best_agent(report, visit):
     page = visit(report).page
     assert page.inner_text("h1").startswith("copy_match: ")
     assert not page.is_visible("#sessions")

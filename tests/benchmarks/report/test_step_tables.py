@@ -175,7 +175,7 @@ def test_a_title_without_a_significant_difference_says_so_and_nothing_is_bold(bo
         assert paper_latex(evidence, found, chosen_columns(["exact_accuracy", "invalid_rate"])).count("textbf") == bold
 
 
-def test_the_page_says_how_steps_weigh_and_what_intervals_are_over(store_path, tmp_path):
+def test_the_page_states_weights_of_steps_and_units_of_intervals(store_path, tmp_path):
     options = {"store": str(store_path), "split": "all", "metrics": "lu_2025", "cluster": "session"}
     rank(agents=["random,majority"], out=str(tmp_path), **options)
     assert main(f"{tmp_path} --out {tmp_path}/report.html".split()) == 0
@@ -238,7 +238,7 @@ def test_the_table_for_a_paper_has_chosen_columns_and_half_intervals(board):
         chosen_columns(["exact"])
 
 
-def test_a_reply_that_types_with_input_as_the_log_does_earns_in_the_report_what_it_is_ranked_by(tmp_path):
+def test_a_reply_of_type_input_has_one_reward_in_report_and_rank(tmp_path):
     step = Step(page="<input name='q'>", action=TypeAndSubmit(name="q", text="tea", submitted=False))
     with StoreWriter(tmp_path / "store", source="test") as writer:
         writer.write(Session(session_id="s", user_id="u", source="test", steps=(step, step)))

@@ -161,7 +161,7 @@ def row(label: str, *published: float) -> RowSpec:
     return RowSpec(label=label, phase=label, published={"3B": list(published)} if published else {})
 
 
-def test_every_pair_of_published_rows_is_judged_and_only_what_differs_is_told_at_length():
+def test_every_pair_of_published_rows_is_judged():
     users = 20
     found = measured(
         {

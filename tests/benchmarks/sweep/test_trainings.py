@@ -111,7 +111,7 @@ def test_finished_phases_and_rows_are_not_run_again(figure_2, store_path, capsys
         (["--reward", "binary"], 'reward: "shop_r1", now "binary"'),
     ],
 )
-def test_a_run_of_other_flags_is_refused_with_what_differs(more, said, figure_2, store_path, capsys):
+def test_a_run_of_other_flags_is_refused_with_the_difference(more, said, figure_2, store_path, capsys):
     assert main([*words("shop_r1_figure2", store_path, figure_2), *more]) == 2
     told = capsys.readouterr().err
     assert said in told and told.count("\n") == 1

@@ -61,7 +61,7 @@ def test_all_kinds_of_page_and_action_occur():
     assert {type(action) for _, action in steps(SESSIONS)} == {Click, TypeAndSubmit, Terminate}
 
 
-def test_probabilities_sum_to_one_likeliest_first_and_cover_what_was_logged():
+def test_probabilities_sum_to_one_likeliest_first_and_cover_logged_actions():
     for observation, action in steps(SESSIONS[:100]):
         policy = action_probabilities(observation)
         assert sum(policy.values()) == pytest.approx(1)

@@ -74,7 +74,7 @@ def test_the_catalogue_has_thirty_of_each_kind_and_no_two_of_a_kind_share_a_bran
     assert 0.02 < sum(not one.in_stock for one in articles().values()) / 720 < 0.15
 
 
-def test_a_search_shows_what_was_typed_and_not_what_the_shopper_wants():
+def test_a_search_shows_the_typed_text_not_the_goal():
     """A query for another kind of article shows that kind, whoever asks."""
     wanted = kind_of("tent")[7].product
     shop = RealisticShop()
@@ -107,7 +107,7 @@ def test_equal_matches_stand_in_the_order_of_the_shop(order, key):
     assert [key(one) for one in found] == sorted(key(one) for one in found)
 
 
-def test_refinements_leave_what_fits_them_and_say_that_they_are_set():
+def test_refinements_keep_fitting_offers_and_are_shown_as_set():
     shop = RealisticShop()
     shop.respond(TypeAndSubmit(name=SEARCH, text="kettle"))
     band = next(name for name in read_view(seen(shop.page, goal="", persona="")).refinements if "price" in name)

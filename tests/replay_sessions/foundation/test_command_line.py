@@ -33,7 +33,7 @@ def test_generate_makes_the_same_store_twice(tmp_path, capsys):
     assert "8 sessions of 2 users" in capsys.readouterr().out
 
 
-def test_import_tells_what_came_in_and_what_did_not(tmp_path, capsys):
+def test_import_prints_imported_and_rejected_counts(tmp_path, capsys):
     log = write_log(tmp_path / "log.jsonl")
     with log.open("a") as file:
         file.write("{broken\n")
@@ -107,7 +107,7 @@ WRONG_FLAGS = [
 
 
 @pytest.mark.parametrize(("words", "named"), WRONG_FLAGS)
-def test_a_wrong_flag_is_named_with_what_was_expected(words, named, capsys):
+def test_a_wrong_flag_is_named_with_the_expected_one(words, named, capsys):
     assert run("generate", *words.split()) == 2
     out, error = capsys.readouterr()
     assert not out
@@ -141,7 +141,7 @@ def test_errors_of_the_system_are_one_line(monkeypatch, capsys):
         assert (line.startswith("error: "), line.count("\n")) == (True, 1)
 
 
-def test_exit_codes_of_what_ends_a_command(capsys):
+def test_exit_codes_after_success_failure_and_interrupt(capsys):
     assert run_command(lambda: None) == 0
     assert run_command(lambda: 1) == 1
     assert run_command(refuse(KeyboardInterrupt("what is done stays"))) == 130

@@ -99,7 +99,7 @@ def test_a_parquet_table_and_several_processes_give_the_same_store(visits, table
     assert imported(visits, *words).fingerprint == first
 
 
-def test_without_a_table_one_line_says_what_stays(visits, capsys):
+def test_without_a_table_one_line_says_that_names_of_people_stay(visits, capsys):
     store = imported(visits)
     assert sum("names of people" in line for line in capsys.readouterr().out.splitlines()) == 1
     assert store.manifest.options["private_data"] == "patterns"

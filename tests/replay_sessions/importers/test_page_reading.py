@@ -72,7 +72,7 @@ STEPS = [
 
 
 @pytest.mark.parametrize("importer", ["jsonl", "shopcart"])
-def test_a_mapping_with_raw_pages_simplifies_them_finds_what_was_acted_on_and_redacts(tmp_path, importer):
+def test_a_mapping_with_raw_pages_simplifies_finds_targets_and_redacts(tmp_path, importer):
     log = write_log(tmp_path, STEPS, wanted="A gift for anna.lindqvist@example.org")
     offset = ["--page-offset", "0"] if importer == "shopcart" else []
     command = ["import", importer, str(log), "--mapping", write_mapping(tmp_path), *offset, "--out"]

@@ -102,7 +102,7 @@ def test_credentials_go_even_where_private_data_is_kept(tmp_path):
         assert ADDRESS in step.page
 
 
-def test_the_check_warns_of_users_whose_id_is_an_email_address(tmp_path):
+def test_the_check_warns_of_email_addresses_as_user_ids(tmp_path):
     visits = tmp_path / "visits"
     visits.mkdir()
     (visits / "p.html").write_text("<p>Lamp</p>")

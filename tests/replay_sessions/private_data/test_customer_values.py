@@ -159,7 +159,7 @@ SCRIPTS = {
 
 @pytest.mark.parametrize("name", SCRIPTS)
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
-def test_words_of_every_script_are_whole_and_so_is_what_goes(name, form):
+def test_words_of_every_script_stay_or_go_whole(name, form):
     text, left = (unicodedata.normalize(form, part) for part in SCRIPTS[name])
     customers = Customers([{"user_id": "u", "name": name}])
     removed = OwnValues(customers.by_user["u"], SharedWords(customers)).remove_from_text(text)

@@ -28,7 +28,7 @@ def test_the_kind_of_a_field(attributes, kind):
     assert kind_of_field(attributes) == kind
 
 
-def test_fields_of_a_simplified_page_lose_what_was_typed():
+def test_fields_of_a_simplified_page_lose_typed_text():
     page = '<input name="checkout.first_name" type="text" value="Anna"><input name="search" value="Anna">'
     assert remove_from_page(page) == page.replace('"Anna"', '"[name]"', 1)
     assert kinds_in_page(page) == ["name"]

@@ -61,11 +61,11 @@ def test_words_that_read_like_a_credential_stay(url):
         ("/user/settings?first=1&addressbook=open", "/user/settings?first=1&addressbook=open"),
     ],
 )
-def test_parameters_lose_what_is_private_and_nothing_else(url, cleaned):
+def test_parameters_lose_private_values_alone(url, cleaned):
     assert remove_from_url(url) == cleaned
 
 
-def test_kinds_in_an_address_are_counted_but_not_what_was_removed_before():
+def test_masked_values_in_an_address_are_not_counted():
     assert kinds_in_url("/in?email=anna%40example.org&token=9f8a7b") == ["email", "secret"]
     assert kinds_in_url("/in?email=[email]") == []
 

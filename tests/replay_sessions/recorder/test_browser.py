@@ -136,7 +136,7 @@ def test_nothing_is_recorded_or_kept_before_a_yes_and_after_a_no(study):
     assert not list(study.recordings.glob("*.jsonl"))
 
 
-def test_after_a_yes_it_records_and_a_later_no_forgets_what_was_not_sent(study):
+def test_consent_starts_recording_and_withdrawal_drops_unsent_events(study):
     study.saying = ""
     page = study.open()
     page.click("text=Yes, record")
@@ -238,7 +238,7 @@ def test_a_refusal_is_shown_in_the_console_and_half_an_emoji_is_none(study):
     assert 'refused some events, which are lost (400): {"error": "that is no batch of events' in refusal
 
 
-def test_a_withdrawal_stops_all_tabs_and_returns_the_id_of_what_was_sent(study):
+def test_a_withdrawal_stops_all_tabs_and_returns_the_sent_id(study):
     page = study.open()
     study.wait_until_sent()
     (other := study.context.new_page()).goto(study.address)

@@ -217,7 +217,7 @@ def test_refusals_are_logged_without_the_token_and_not_one_by_one(collecting, ca
 
 
 @pytest.mark.parametrize("tag", ["shop_r1.session", "shop_r1\\u002esession"])
-def test_an_event_that_says_whose_a_session_is_is_refused(collecting, tmp_path, tag):
+def test_an_event_that_names_another_session_is_refused(collecting, tmp_path, tag):
     claim = {**EVENT, "data": {"tag": "TAG", "payload": {"session_id": "s9", "user_id": "u9"}}}
     status, answer = collecting.post(json.dumps(batch([EVENT, claim])).replace("TAG", tag).encode())
     assert status == 400
@@ -225,7 +225,7 @@ def test_an_event_that_says_whose_a_session_is_is_refused(collecting, tmp_path, 
     assert not (tmp_path / "recordings" / "s1.jsonl").exists()
 
 
-def test_the_collector_writes_who_has_logged_in(collecting, tmp_path):
+def test_the_collector_writes_the_logged_in_user(collecting, tmp_path):
     posted = batches_of_a_visit(4)
     for number, one in enumerate(posted):
         assert collecting.post({**one, "user_id": "u1" if number < 2 else "c17"})[0] == 200
@@ -251,7 +251,7 @@ def test_a_link_in_the_folder_is_not_followed(tmp_path):
     assert (tmp_path / "other").read_text() == "kept"
 
 
-def test_only_who_has_the_token_may_post(collect, tmp_path):
+def test_a_post_needs_the_token(collect, tmp_path):
     collecting = collect()
     posted = batch([EVENT])
     assert collecting.post(posted, path="/batches")[0] == 404

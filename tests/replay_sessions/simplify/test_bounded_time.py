@@ -77,7 +77,7 @@ def test_no_text_of_a_megabyte_takes_ten_seconds(name):
     ],
     ids=["targets", "empty targets", "labels by id", "labels", "containers", "dialogs", "cards", "drawings", "options"],
 )
-def test_pages_that_nest_what_is_read_as_a_whole_take_seconds_at_most(page):
+def test_deeply_nested_pages_take_seconds_at_most(page):
     assert _seconds(lambda: simplify(page)) < 3
 
 

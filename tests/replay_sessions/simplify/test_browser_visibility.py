@@ -70,7 +70,7 @@ def test_controls_that_a_browser_shows_are_kept_and_those_that_it_hides_are_not(
 
 @pytest.mark.browser
 @pytest.mark.usefixtures("browser")
-def test_a_browser_still_says_what_the_truth_file_says(shared_data, truth):
+def test_a_browser_agrees_with_the_truth_file(shared_data, truth):
     with viewing(STATES) as view:
         for name, page in list(raw_pages(shared_data).items())[::10]:
             for window in VIEWPORTS:
@@ -81,7 +81,7 @@ def test_a_browser_still_says_what_the_truth_file_says(shared_data, truth):
 
 @pytest.mark.browser
 @pytest.mark.usefixtures("browser")
-def test_a_browser_still_says_what_the_cases_say(truth):
+def test_a_browser_agrees_with_the_cases(truth):
     with viewing(CASE_SCRIPT) as view:
         for name, html in _CASES.items():
             assert {window: view(html.encode(), window) for window in VIEWPORTS} == truth["cases"][name], name

@@ -5,7 +5,7 @@ from replay_sessions.simplify import cascade, simplify
 SHEET = "<style>.menu .item { display: none } #late { display: none }</style>"
 
 
-def test_pages_with_the_same_sheets_are_told_apart_by_what_is_around_an_element():
+def test_pages_with_the_same_sheets_differ_by_ancestors():
     inside = f"{SHEET}<div class=menu><p class=item>secret</p></div>"
     outside = f"{SHEET}<div class=other><p class=item>shown</p></div>"
     for _ in range(2):

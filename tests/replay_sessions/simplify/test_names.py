@@ -99,7 +99,7 @@ def test_slugs_end_at_a_word_and_at_about_sixty_characters():
         ("¥3,980", "price"),
     ],
 )
-def test_prices_are_left_out_of_names_unless_they_are_what_is_chosen(text, word):
+def test_prices_are_left_out_of_names_unless_they_are_chosen(text, word):
     assert leaf(text) == word
 
 
@@ -212,7 +212,7 @@ def test_the_title_of_a_section_is_not_the_title_of_the_first_product_in_it():
         ("<a href=?b=7><img alt=photo>Sud</a>", "sud"),
     ],
 )
-def test_images_and_inner_labels_name_elements_whose_text_does_not(label, name):
+def test_images_and_inner_labels_name_elements_without_text(label, name):
     assert [element.name for element in simplify(f"<h1>Shop</h1>{label}").elements] == [name]
 
 

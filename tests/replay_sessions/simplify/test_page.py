@@ -82,7 +82,7 @@ def test_text_that_looks_like_markup_stays_text():
     assert body(page) == '<p>1 &lt; 2 &amp; <a name="x" title="a &quot;b&quot; &lt;c&gt;">x</a></p>'
 
 
-def test_fields_show_what_a_shopper_perceives_and_no_more():
+def test_fields_show_perceived_text_alone():
     page = "<input type=checkbox checked value=7 data-x=1 onclick='f()' aria-label='In stock'>"
     assert body(page) == '<input name="in_stock" type="checkbox" aria-label="In stock" checked>'
     assert "hunter2" not in body("<input type=password value=hunter2>")

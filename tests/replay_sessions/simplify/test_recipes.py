@@ -28,7 +28,7 @@ def simplified(page: str, rules: str, folder: Path) -> SimplifiedPage:
     return simplify(page, load_recipe(file))
 
 
-def test_the_recipe_of_the_document_does_what_the_document_says(tmp_path):
+def test_the_documented_recipe_gives_the_documented_result(tmp_path):
     rules = "\n".join(re.findall(r"```toml\n(.*?)```", _DOCUMENT.read_text("utf-8"), re.DOTALL))
     page = simplified(_PAGE, rules, tmp_path)
     assert [element.name for element in page.elements] == [
@@ -65,7 +65,7 @@ def test_selectors_ask_for_parts_of_classes_and_other_attributes(selector, tmp_p
     assert [element.name for element in simplified(page, rules, tmp_path).elements] == ["other", "card"]
 
 
-def test_class_conditions_hold_for_what_is_inside_too(tmp_path):
+def test_class_conditions_hold_for_descendants(tmp_path):
     rules = '[[rule]]\nselect = "[class*=Card] [class*=buy]"\nname = "buy"'
     page = "<div class=aCard><i class=xbuy>1</i></div><i class=xbuy>2</i>"
     assert [element.text for element in simplified(page, rules, tmp_path).elements] == ["1"]
@@ -75,7 +75,7 @@ def test_hidden_elements_are_shown_where_a_recipe_keeps_them(tmp_path):
     assert "shown" in simplified("<p hidden class=x>shown</p>", '[[rule]]\nselect = ".x"\nkeep = true', tmp_path).html
 
 
-def test_a_recipe_takes_back_what_the_recipe_below_says(tmp_path):
+def test_a_recipe_overrides_the_recipe_below(tmp_path):
     page = "<li><h3>Kettle</h3><a href=x>Buy</a></li>"
     rules = '[[rule]]\nselect = "li"\ncard = ""'
     assert [element.name for element in simplified(page, "", tmp_path).elements] == ["kettle.buy"]

@@ -50,7 +50,7 @@ def test_a_rule_that_is_not_understood_may_show_but_not_hide():
         ("*", (0, 0, 0)),
     ],
 )
-def test_a_selector_weighs_what_css_says(selector, specificity):
+def test_a_selector_has_the_specificity_of_css(selector, specificity):
     assert [item.specificity for item in parse_selectors(selector)] == [specificity]
 
 

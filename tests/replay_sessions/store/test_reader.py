@@ -44,7 +44,7 @@ def test_sessions_of_a_split_are_those_of_its_users(make_store):
     assert not (users[0] & users[1] or users[0] & users[2] or users[1] & users[2])
 
 
-def test_the_manifest_counts_what_is_there(make_store):
+def test_the_manifest_counts_the_store(make_store):
     manifest = make_store([make_session(i, steps=3) for i in range(10)]).manifest
     assert (manifest.sessions, manifest.users, manifest.steps) == (10, 5, 30)
     assert manifest.action_counts == {"click": 20, "terminate": 10}

@@ -78,7 +78,7 @@ def test_where_even_the_way_back_fails_the_old_store_is_kept(make_store, monkeyp
     assert held(work / "former") == OLD
 
 
-def test_through_a_link_what_it_leads_to_is_replaced(make_store, tmp_path):
+def test_a_write_through_a_link_replaces_its_target(make_store, tmp_path):
     path = make_store(OLD).path
     link = tmp_path / "links" / "mine"
     link.parent.mkdir()

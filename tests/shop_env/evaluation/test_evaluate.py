@@ -140,7 +140,7 @@ def test_a_stopped_evaluation_goes_on_with_the_batch_that_it_was_in(planted_stor
     assert (asked(never), never.batches) == (straight, [])
 
 
-def test_a_stopped_evaluation_asks_one_by_one_only_what_is_missing_and_no_failure_again(planted_store, tmp_path):
+def test_a_stopped_evaluation_asks_missing_steps_alone_one_by_one(planted_store, tmp_path):
     def asked(*replies: str | BaseException) -> tuple[list[StepRecord], int]:
         agent = Scripted(*replies)
         return evaluate_kept(planted_store, tmp_path / "steps.jsonl", agent), len(agent.seen)

@@ -85,7 +85,7 @@ def test_the_share_of_inferred_actions_is_a_column_where_there_are_some(tmp_path
     assert cells[-1] == "40.0" and len(results_table([row]).columns) == len(cells) - 1
 
 
-def test_a_table_names_the_rows_whose_macro_f1_has_no_interval():
+def test_a_table_names_rows_without_an_interval_of_macro_f1():
     sessions = random_sessions(200, 1, users=12)
     often = answer(sessions, lambda s, i: s.steps[i].action if i % 4 else "?")
     never = answer(sessions, lambda s, i: "?" if s.steps[i].action == Terminate() or i % 4 == 0 else s.steps[i].action)

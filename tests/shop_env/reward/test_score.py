@@ -262,7 +262,7 @@ def test_a_misspelt_preset_gets_a_hint():
         reward_preset("shop_r")
 
 
-def test_the_reward_that_the_docs_work_out_is_what_the_code_gives(capsys):
+def test_the_reward_computed_in_the_docs_is_that_of_the_code(capsys):
     page = (ROOT / "docs" / "your_reward.md").read_text(encoding="utf-8")
     code, printed = page.partition("worked out as in its figure 1")[2].split("```")[1:4:2]
     exec(code.removeprefix("python"), {})

@@ -51,7 +51,7 @@ def ties_of(page: str, action: Action, reward: RewardConfig | None = None) -> Ti
 
 
 @pytest.mark.parametrize("page_size", ["small", "realistic"])
-def test_no_other_element_of_a_demo_shop_earns_what_the_logged_one_earns(page_size):
+def test_no_other_element_of_a_demo_shop_earns_the_full_reward(page_size):
     sessions = demo_shop.generate_sessions(3, seed=4, page_size=page_size)
     steps = [(session, index) for session in sessions for index in range(len(session.steps))]
     for reward in REWARD_PRESETS.values():

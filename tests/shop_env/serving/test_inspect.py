@@ -50,7 +50,7 @@ def evaluated(task: Any, folder: Path, replies: dict[str, str], **options: Any) 
 
 
 @pytest.mark.parametrize(("reward", "extraction"), [("shop_r1", "strict"), ("customer_r1", "lenient")])
-def test_replies_earn_what_the_env_pays(store_path, tmp_path, reward, extraction):
+def test_replies_earn_the_reward_of_the_env(store_path, tmp_path, reward, extraction):
     kinds = KINDS if reward == "shop_r1" else ["logged", "similar", "other_name", "fenced", "thinking"]
     expected = paid_by_gym(store_path, reward=reward, extraction=extraction, kinds=kinds)
     task = task_of(store_path, reward=reward, extraction=extraction)

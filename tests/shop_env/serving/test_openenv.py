@@ -84,7 +84,7 @@ def indices(tasks) -> dict[str, int]:
     return {task.task_id: task.index for task in tasks.tasks("test")}
 
 
-def test_replies_earn_what_the_env_pays(server, store_path, indices):
+def test_replies_earn_the_reward_of_the_env(server, store_path, indices):
     expected = paid_by_gym(store_path)
     with server.client() as client:
         for (task_id, kind), pay in expected.items():
@@ -163,7 +163,7 @@ def test_an_action_that_is_no_reply_is_an_error_and_no_reward_of_0(server, actio
         assert client.step({"reply": TERMINATE}).done
 
 
-def test_no_frame_holds_what_is_not_json(server):
+def test_every_frame_is_strict_json(server):
     from websockets.sync.client import connect  # noqa: PLC0415 - comes with OpenEnv
 
     def strict(constant: str) -> None:

@@ -36,7 +36,7 @@ def test_each_step_is_one_task(store, split, first_action):
 
 
 @pytest.mark.parametrize("context", [{}, {"scope": "latest_step", "persona": "shuffled"}, {"budget": 900}])
-def test_a_task_shows_what_the_env_shows(store_path, store, context):
+def test_a_task_shows_the_observation_of_the_env(store_path, store, context):
     env = gymnasium.make("ShopR1-v0", store=store_path, split="all", context=context).unwrapped
     prompt = PromptConfig(style="compact")
     tasks = StepTasks(store, context=ContextConfig(**context), prompt=prompt)
@@ -58,7 +58,7 @@ def session_of(*steps: Step) -> StepTasks:
     return StepTasks(MemoryStore([session], fingerprint=str(len(steps))))
 
 
-def test_a_task_tells_nothing_of_its_own_answer_nor_of_what_follows():
+def test_a_task_hides_its_answer_and_later_steps():
     first = Step(page="<p>home</p>", action=Click(name="menu"), rationale="I begin.")
     page = '<a name="cart">Cart</a>'
     bought = session_of(
@@ -74,7 +74,7 @@ def test_a_task_tells_nothing_of_its_own_answer_nor_of_what_follows():
 @pytest.mark.parametrize(
     ("reward", "extraction"), [("shop_r1", "strict"), ("shop_r1", "lenient"), ("customer_r1", "strict")]
 )
-def test_a_reply_earns_what_the_env_pays(store_path, store, reward, extraction):
+def test_a_reply_earns_the_reward_of_the_env(store_path, store, reward, extraction):
     tasks = StepTasks(store, reward=reward_preset(reward), extraction=extraction)
     expected = paid_by_gym(store_path, reward=reward, extraction=extraction)
     assert len({paid.reward for paid in expected.values()}) > 4
@@ -101,7 +101,7 @@ def test_a_reply_to_an_action_that_the_log_does_not_fully_know_is_neither_exact_
 
 
 @pytest.mark.parametrize("index", [-1, 10_000, 1.0, "1", None, True])
-def test_an_index_that_is_none_is_told_with_what_there_is(tasks, index):
+def test_an_invalid_index_lists_the_valid_ones(tasks, index):
     with pytest.raises(BadConfig, match=f"from 0 to {tasks.count('test') - 1}"):
         tasks.task("test", index)
 

@@ -53,7 +53,7 @@ def scored(step: Any, *replies: str | None) -> Any:
 
 
 @pytest.mark.parametrize(("reward", "extraction"), [("shop_r1", "strict"), ("customer_r1", "lenient")])
-def test_replies_earn_what_the_env_pays(store_path, tasks, reward, extraction):
+def test_replies_earn_the_reward_of_the_env(store_path, tasks, reward, extraction):
     expected = paid_by_gym(store_path, reward=reward, extraction=extraction)
     steps = steps_of(store_path, task={"reward": reward, "extraction": extraction})
     assert list(steps) == [task.task_id for task in tasks.tasks("test")]

@@ -27,7 +27,7 @@ REFUSED = {"idefics3", "llava_next", "smolvlm", "glm4moe", "gptoss", "muse_glimm
 VARIABLES: list[dict[str, Any]] = [{}, {"enable_thinking": False}, {"enable_thinking": True}]
 
 
-def test_every_template_of_trl_trains_on_what_it_asks_or_is_refused_by_one_line(tiny):
+def test_every_template_of_trl_trains_as_it_asks_or_is_refused(tiny):
     counts: Counter[str] = Counter()
     prompt, session = PromptConfig(), tiny.sessions[0]
     for file in (files("trl") / "chat_templates").iterdir():

@@ -58,7 +58,7 @@ def as_completions(replies: list[str]) -> list[list[dict[str, str]]]:
 
 
 @pytest.mark.parametrize("reward", ["shop_r1", "binary", "customer_r1"])
-def test_the_rewards_sum_to_what_the_env_gives(store, reward):
+def test_the_rewards_sum_to_those_of_the_env(store, reward):
     config = reward_preset(reward)
     tasks = StepTasks(store, reward=config)
     scoring = msgspec.json.encode(Scoring(reward=config, version=SCORING_VERSION)).decode()
@@ -244,7 +244,7 @@ def test_self_certainty_is_that_of_plain_rows(written, tiny, tmp_path, definitio
 
 @pytest.mark.trl
 @pytest.mark.filterwarnings("ignore")
-def test_groups_whose_actions_earn_the_same_get_no_advantage(written, tiny, tmp_path):
+def test_groups_of_equal_rewards_get_no_advantage(written, tiny, tmp_path):
     rows = planned_rows(written / "train.parquet")[:2]
     inputs = [row for row in rows for _ in range(REPLIES)]
     action = '"action": {"type": "terminate"}'

@@ -85,7 +85,7 @@ def replies_to(logged: dict[str, str]) -> list[str]:
 
 
 @pytest.mark.parametrize("reward", ["shop_r1", "binary", "customer_r1"])
-def test_replies_earn_what_the_env_gives_them(store, reward):
+def test_replies_earn_the_rewards_of_the_env(store, reward):
     config = reward_preset(reward)
     tasks = StepTasks(store, reward=config)
     numbers = {"scoring": msgspec.json.encode(Scoring(reward=config, version=SCORING_VERSION)).decode()}
@@ -198,7 +198,7 @@ def test_each_option_that_is_written_is_read_on_the_way_of_main_ppo(written, tmp
 
 @pytest.mark.verl
 @pytest.mark.filterwarnings("ignore")
-def test_the_extra_brings_what_main_ppo_imports(written):
+def test_the_extra_brings_the_imports_of_main_ppo(written):
     from verl.trainer.ppo.v1 import AgentLoopManagerTQ, get_trainer_cls  # noqa: PLC0415 - of the extra verl
 
     config = verl_config(words_of(written))
@@ -320,7 +320,7 @@ def merge_as_told(actor: Path) -> None:
 
 @pytest.mark.verl
 @pytest.mark.filterwarnings("ignore")
-def test_rank_reads_what_verl_s_checkpoint_manager_saves(written, store, tiny, tmp_path):
+def test_rank_reads_checkpoints_of_verl_s_manager(written, store, tiny, tmp_path):
     contents = verl_config(words_of(written)).actor_rollout_ref.actor.checkpoint.save_contents
     actor = save_by_verl(written.parent / "model", written, 0, contents)
     assert (actor / "model_world_size_2_rank_1.pt").exists()

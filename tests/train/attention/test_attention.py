@@ -61,7 +61,7 @@ def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(tiny, devi
 
 
 @pytest.mark.parametrize("shape", [(4, 2, 8, torch.float32), (4, 4, 16, torch.bfloat16), (9, 3, 16, torch.bfloat16)])
-def test_the_trial_passes_what_equals_plain_products(shape):
+def test_the_trial_passes_kernels_equal_to_plain_products(shape):
     assert find_fault(FLASH, Shape(*shape, CPU)) is None
 
 
@@ -139,7 +139,7 @@ def _loses_gradients(*inputs: Any, scale: float) -> Any:
         (FLASH._replace(backward=_loses_gradients), "its gradients differ"),
     ],
 )
-def test_the_trial_finds_what_does_not(kernel, reason):
+def test_the_trial_finds_kernels_that_differ(kernel, reason):
     assert reason in str(find_fault(kernel, Shape(4, 2, 8, torch.float32, CPU)))
 
 

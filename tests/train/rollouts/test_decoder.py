@@ -203,7 +203,7 @@ def test_kernels_are_given_rows_side_by_side(monkeypatch):
 
 
 @pytest.mark.gpu
-def test_a_replayed_graph_draws_what_single_steps_draw(monkeypatch):
+def test_a_replayed_graph_draws_as_single_steps(monkeypatch):
     options = {**SMALL, "hidden_size": 64, "head_dim": 32}
     model = model_of("qwen2", **options).cuda()
     enable_tree_attention(model)

@@ -91,7 +91,7 @@ def test_memory_alone_limits_a_batch_where_a_budget_is_given(tiny, monkeypatch):
     assert one_by_one == at_once
 
 
-def test_the_budget_of_a_gpu_is_what_is_free(monkeypatch):
+def test_the_budget_of_a_gpu_is_its_free_memory(monkeypatch):
     """Of 3B, and 64 prompts of 32k tokens, which by grpo.max_batch_tokens would be sampled singly."""
     model = build_on_meta(qwen2_config("3B"), None)
 

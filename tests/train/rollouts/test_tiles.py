@@ -26,7 +26,7 @@ def test_tiles_fit_and_are_those_of_before_where_these_fit(width):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("width", [64, 96, 128])
 @pytest.mark.parametrize("capability", SHARED)
-def test_ptxas_reserves_what_fits(capability, width):
+def test_ptxas_reserves_shared_memory_that_fits(capability, width):
     triton = pytest.importorskip("triton")
     from triton.backends.compiler import GPUTarget  # noqa: PLC0415 - as triton
 

@@ -31,7 +31,7 @@ def changed(rules: str, folder: Path, page: str = PAGE) -> str:
         ('select = ".x"\nscale_prices = 1.1', "$1,234.50", "$1,357.95"),
     ],
 )
-def test_a_rule_changes_what_it_selects_and_nothing_else(rule, old, new, tmp_path):
+def test_a_rule_changes_selected_elements_alone(rule, old, new, tmp_path):
     found = changed(f"[[rule]]\n{rule}\n", tmp_path)
     expected = PAGE.replace(old, new)
     if "li, b" in rule:  # both prices lie in what is selected, each is scaled once

@@ -255,7 +255,7 @@ def test_another_change_is_another_question_about_b_alone(shop):
     assert shop.asked == before + 10
 
 
-def test_the_command_leaves_its_answer_and_prints_what_it_says_and_does_not_say(shop):
+def test_the_command_writes_and_prints_effects_and_their_limits(shop):
     text = shop.call("sees_it", more=("--draws", "1"))
     assert "cart 0.0 100.0 10.0 −90.0 5.1e−05" in text and "[−112.6, −67.4]" in text
     assert "the agents never saw B" in text and "docs/demo_shop.md" in text
@@ -267,7 +267,7 @@ def test_the_command_leaves_its_answer_and_prints_what_it_says_and_does_not_say(
     assert "-<b>$4 shipping</b>" in diff and "+<b>Free shipping</b>" in diff
 
 
-def test_a_dry_run_says_what_is_touched_and_asks_nobody(shop):
+def test_a_dry_run_lists_touched_sessions_and_asks_nobody(shop):
     text = shop.call("sees_it", more=("--dry-run",))
     assert "touches 10 of 20 pages, of 10 users" in text and "No agent was evaluated" in text
     assert shop.asked == 0 and not (shop.folder / "out/pages.json").exists()

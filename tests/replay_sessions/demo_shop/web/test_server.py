@@ -65,7 +65,7 @@ def test_a_visit_from_its_first_page_to_the_purchase(browser, visits):
     assert "thank-you" in page
 
 
-def test_a_page_stays_what_it_was_and_tabs_have_one_cart(browser):
+def test_a_page_stays_the_same_and_tabs_share_a_cart(browser):
     _, home, start = browser.ask("/visits", "POST")
     _, results, found = browser.ask(f"{start}/do/nav_bar.kettle")
     slugs = [part.partition(".")[0] for part in results.split("/do/search_results.")[1:]]
@@ -103,7 +103,7 @@ def test_a_visit_is_shown_as_the_env_shows_it_once_it_is_recorded(browser):
     assert "alert(1)" not in page
 
 
-def test_a_visit_does_only_what_its_page_offers():
+def test_a_visit_acts_only_on_its_page():
     visit = Visits(0, "compact").begin()
     for action in (
         Click(name="product.buy_now"),

@@ -73,7 +73,7 @@ PURCHASE = [
 ]
 
 
-def test_a_visit_of_ga4_becomes_its_actions_and_what_led_from_page_to_page(tmp_path):
+def test_a_visit_of_ga4_becomes_actions_and_page_changes(tmp_path):
     steps = steps_of(imported(tmp_path, PURCHASE[::-1]))  # an export has no order but its times
     assert [(step.action, step.is_inferred) for step in steps] == [
         (TypeAndSubmit(name="search_input", text="kettle"), False),
@@ -407,7 +407,7 @@ def test_doubtful_logs_are_warned_of_and_check_repeats_it(tmp_path, capsys):
     assert "views alone" in importer.warnings[1]
 
 
-def test_an_import_ends_with_the_reasons_of_rejection_and_what_they_cost(tmp_path):
+def test_an_import_ends_with_reasons_and_counts_of_rejections(tmp_path):
     rows = [{"what": "look", "sku": "a", "where": "/a"}, *[{"visit": None, "what": "add", "sku": "a"}] * 3]
     _, importer = flat(tmp_path, *rows, {"visit": None, "what": "buy"})
     assert any("4" in line and "(3 add, 1 buy)" in line for line in importer.report)
@@ -440,7 +440,7 @@ def test_a_log_that_the_mapping_cannot_read_says_why(tmp_path):
         imported(tmp_path, [{"visit": "v"}], str(tmp_path / "mine.toml"))
 
 
-def test_wrong_mappings_name_what_is_wrong(tmp_path):
+def test_errors_of_wrong_mappings_name_the_key(tmp_path):
     with pytest.raises(BadConfig, match="Did you mean 'clothing_shop'"):
         load_event_mapping("cloting_shop")
     file = tmp_path / "mine.toml"

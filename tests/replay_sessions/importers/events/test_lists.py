@@ -16,7 +16,7 @@ CLICKS = CASES / "20-clicks-without-lists" / "segment.jsonl"
 
 
 @pytest.mark.parametrize(("least", "clicks"), [(1, 8), (4, 8), (5, 0)])
-def test_a_log_without_lists_offers_what_was_clicked_often_enough(tmp_path, least, clicks):
+def test_a_log_without_lists_offers_often_clicked_elements(tmp_path, least, clicks):
     (tmp_path / "mine.toml").write_text(f"min_clicks = {least}\n" + (MAPPINGS / "segment.toml").read_text())
     importer = EventsImporter(CLICKS, EventsOptions(mapping="segment" if least == 1 else str(tmp_path / "mine.toml")))
     run_import(importer, tmp_path / "store")

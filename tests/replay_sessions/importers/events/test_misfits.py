@@ -33,7 +33,7 @@ def test_a_mapping_that_lists_no_type_of_the_log_is_named(tmp_path):
         flat(tmp_path, {"what": "VIEW", "sku": "a"})
 
 
-def test_a_visitor_who_refused_consent_is_rejected_for_that(tmp_path):
+def test_refused_consent_is_a_reason_of_rejection(tmp_path):
     refused = ga4("view_item", "/red", 1, [KETTLE])
     refused |= {"user_pseudo_id": None, "event_params": [], "privacy_info": {"analytics_storage": "No"}}
     store = imported(tmp_path, [ga4("view_item", "/red", 0, [KETTLE]), refused])
@@ -56,7 +56,7 @@ def test_consent_is_read_where_segment_and_shopify_have_it(tmp_path, mapping, re
         imported(tmp_path, [record | {"timestamp": "2024-05-01T10:00:00Z"}], mapping)
 
 
-def test_an_import_says_what_is_scored_by_kind(tmp_path):
+def test_an_import_prints_scored_steps_by_kind(tmp_path):
     rows = [{"what": "list", "where": "/l"}, {"what": "look", "sku": "a", "where": "/a"}]
     rows += [{"what": "add", "sku": "a", "where": "/a"}, {"what": "buy", "where": "/cart"}]
     _, importer = flat(tmp_path, *rows)

@@ -32,7 +32,7 @@ def users_of(store: SessionStore) -> dict[str, str]:
     return {session.session_id.rpartition(".")[2]: session.user_id for session in store.sessions()}
 
 
-def test_browsers_of_one_customer_are_one_user_who_is_in_one_split(tmp_path):
+def test_browsers_of_one_customer_are_one_user_in_one_split(tmp_path):
     events = [event for number in range(12) for event in visit(f"b{number}", number, f"c{number // 3}")]
     store = imported(tmp_path, [*events, *visit("b0", 90), *visit("b99", 91)])
     users = users_of(store)

@@ -383,7 +383,7 @@ class TestPages:
         )
         return [{**click, "simplified_html": self.RAW}]
 
-    def test_raw_pages_are_simplified_and_what_was_acted_on_is_found_by_its_text(self, tmp_path):
+    def test_raw_pages_are_simplified_and_targets_found_by_text(self, tmp_path):
         store = imported(write_opera(tmp_path, self.rows()), pages="raw")
         step = only_session(store).steps[0]
         assert step.action == Click(name="tiger_rice_cooker")

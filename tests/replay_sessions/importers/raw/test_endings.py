@@ -39,7 +39,7 @@ def test_a_click_on_the_purchase_button_is_the_last(tmp_path):
     assert store.manifest.options["purchase_selector"] == "#buy"
 
 
-def test_so_is_the_click_before_a_page_whose_address_says_that_it_was_bought(tmp_path):
+def test_the_click_before_a_purchase_by_address_is_the_purchase(tmp_path):
     bought = {"url": "https://shop.example/thank-you?order=1"}
     rows = [bought, {}, {"element_text": "Buy"}, bought]  # the first is of an earlier order
     store = imported(tmp_path, rows, "--purchase-url", "/thank-you")

@@ -113,7 +113,7 @@ class TestTargets:
 
 
 class TestRows:
-    def test_types_texts_and_what_belongs_to_the_session(self, visits):
+    def test_texts_are_typed_and_session_fields_kept(self, visits):
         store = imported(
             visits,
             row(kind="input", element_text="Search", text="ket", user_id="u1", timestamp=1, persona="Frugal."),
@@ -210,7 +210,7 @@ class TestRows:
             "actions.csv:5": "no element reads 'gone'",
         }
 
-    def test_nothing_rejected_repeats_what_was_taken_out(self, visits):
+    def test_rejections_do_not_repeat_removed_values(self, visits):
         (visits / "home.html").write_bytes(HOME + b"<a href=x>Lists</a>")
         store = imported(
             visits,

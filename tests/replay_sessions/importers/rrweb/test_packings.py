@@ -150,7 +150,7 @@ def test_packings_that_unpack_to_too_much_are_refused(tmp_path, monkeypatch):
         run_import(RrwebImporter(tmp_path / "a.json", RrwebOptions()), tmp_path / "store")
 
 
-def test_a_recording_whose_pages_are_too_long_together_is_refused(tmp_path, monkeypatch):
+def test_a_recording_of_too_long_pages_is_refused(tmp_path, monkeypatch):
     tab = Recorded().tab(f"<p>{'word ' * 1_000}</p><a id='a' href='/a'>A</a>").click("a")
     for number in range(5):
         tab.change(attributes=[{"id": tab.id("a"), "attributes": {"href": f"/{number}"}}]).click("a")

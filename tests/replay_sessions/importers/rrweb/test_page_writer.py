@@ -112,7 +112,7 @@ def test_style_rules_hold_for_the_width_of_the_window():
     assert [("Wide" in text, "Thin" in text) for text in seen] == [(False, True), (True, False)]
 
 
-def test_a_sheet_that_the_recorder_read_hides_what_it_hides():
+def test_a_style_sheet_in_the_recording_hides_elements():
     tree = recorded("<link id='l' rel='stylesheet' href='/s.css'><p class='h'>Hidden</p><p>Shown</p>")
     link = next(node for node in tree.nodes.values() if node.tagName == "link")
     assert "Hidden" in simplify(write_page(tree)).html

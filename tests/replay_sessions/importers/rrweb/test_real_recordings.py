@@ -50,7 +50,7 @@ def test_all_recordings_are_in_the_tables_above(shared_data):
 
 
 @pytest.mark.parametrize("name", IMPORTED)
-def test_a_recording_becomes_sessions_whose_targets_stand_on_their_pages(shared_data, tmp_path, name):
+def test_a_recording_becomes_sessions_with_targets_on_their_pages(shared_data, tmp_path, name):
     store = imported(shared_data / "rrweb" / "recordings" / name, tmp_path)
     steps, left_out = IMPORTED[name]
     assert [len(session.steps) for session in store.sessions()] == steps
@@ -83,7 +83,7 @@ def test_clicks_and_texts_are_those_of_the_recording(shared_data, tmp_path):
     assert texts[:4] == ["form yay", "another form yay", "woohoo 2 forms", "yayyy 2 forms"]
 
 
-def test_a_whole_folder_is_imported_and_what_is_refused_is_listed(shared_data, tmp_path):
+def test_a_whole_folder_is_imported_and_refused_files_are_listed(shared_data, tmp_path):
     store = imported(shared_data / "rrweb" / "recordings", tmp_path)
     told = {where.partition(":")[0]: reason for where, reason in read_rejected(store.path).items()}
     damaged = "posthog_settings_damaged.window_id_data"

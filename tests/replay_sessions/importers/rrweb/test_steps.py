@@ -69,7 +69,7 @@ class TestClicks:
         assert actions(store) == [Click(name="sale")]
         assert store.manifest.left_out_steps == {"click on nothing that can be acted on": 1}
 
-    def test_a_tap_is_one_click_on_what_the_finger_touched(self, tab):
+    def test_a_tap_is_one_click_on_the_touched_element(self, tab):
         tab.point(7, "word")
         tab.change(removes=[{"parentId": tab.id("body"), "id": tab.id("sale")}])
         store = imported(tab.point(9, "word").point(1, "text").point(2, "text", pointerType=2))
@@ -97,7 +97,7 @@ class TestClicks:
             Click(name="sale"),
         ]
 
-    def test_a_click_on_what_the_page_hides_is_counted_and_shows_nothing(self, made):
+    def test_a_click_on_a_hidden_element_is_counted_and_not_shown(self, made):
         page = """<style>.menu .sub {display: none} .menu:hover .sub {display: block}</style>
             <div class="menu">Menu<div class="sub"><a id="a" href="/a">Kettles</a></div></div>
             <a id="b" href="/b">B</a>"""
@@ -210,7 +210,7 @@ class TestTyping:
         assert [(step.action, step.gap) for step in steps(store)] == [(Click(name="sale"), 1)]
         assert store.manifest.left_out_steps == {"typed text that was taken back": 1}
 
-    def test_a_field_that_the_page_empties_keeps_what_was_typed(self, tab):
+    def test_a_field_that_the_page_empties_keeps_its_typed_text(self, tab):
         tab.type("q", "kettle").give("q", "").note("$url_changed", {"href": "https://shop.example/s"})
         assert actions(imported(tab)) == [TypeAndSubmit(name="search.search", text="kettle")]
 
@@ -221,7 +221,7 @@ class TestTyping:
         assert store.manifest.left_out_steps == {"input into a field that was not in use": 1}
         assert 'value="from last time"' in steps(store)[0].page
 
-    def test_where_it_is_recorded_only_what_a_user_triggered_counts(self, tab):
+    def test_only_user_triggered_events_count_where_logged(self, tab):
         tab.focus("q").give("q", "tea", userTriggered=True).give("q", "teapot", userTriggered=False)
         assert actions(imported(tab.click("sale")))[0].text == "tea"
 
@@ -233,7 +233,7 @@ class TestTyping:
         assert "selected" in before.split("Large")[0].rsplit("<option", 1)[1]
         assert "selected" in after.split("Small")[0].rsplit("<option", 1)[1]
 
-    def test_a_textarea_shows_what_was_typed_into_it(self, made):
+    def test_a_textarea_shows_its_typed_text(self, made):
         page = "<textarea id='note' placeholder='Note'></textarea><a href='/x' id='x'>On</a>"
         tab = made.tab(page).type("note", "a gift").click("x")
         store = imported(tab)
@@ -249,7 +249,7 @@ class TestMasks:
         tab = made.tab(self.FORM).click(field).focus(field).give(field, text).go(href, RESULTS).click("kettle")
         return actions(imported(tab))[0]
 
-    def test_a_masked_text_is_what_the_next_address_says(self, made):
+    def test_a_masked_text_is_read_from_the_next_address(self, made):
         assert self.typed(made, "*" * 10, "https://shop.example/s?q=red+kettle").text == "red kettle"
 
     def test_under_another_name_if_it_is_the_only_new_value_as_long(self, made):
@@ -316,7 +316,7 @@ class TestEndings:
 
 
 class TestRemarks:
-    def test_our_recorder_says_who_it_was_and_why(self, tab):
+    def test_our_recorder_logs_user_goal_persona_and_rationales(self, tab):
         tab.note("shop_r1.session", {"session_id": "s17", "user_id": "u4", "goal": "a kettle"})
         tab.note("shop_r1.persona", {"text": "Frugal."}).click("sale")
         tab.note("shop_r1.rationale", {"text": "It may be cheaper."}).click("buy")
@@ -330,7 +330,7 @@ class TestRemarks:
         (session,) = imported(tab).sessions()
         assert session.goal == "a kettle"
 
-    def test_they_are_about_what_was_done_in_their_own_tab(self, made):
+    def test_notes_belong_to_actions_of_their_own_tab(self, made):
         first, second = made.tab(SHOP, window="first"), made.tab(SHOP, window="second")
         first.click("buy")
         second.click("sale")
@@ -382,7 +382,7 @@ def test_private_data_is_taken_out_of_pages_texts_and_addresses(made):
     assert [one.manifest.options["private_data"] for one in (store, kept)] == ["patterns", "none"]
 
 
-def test_a_tab_is_what_it_says():
+def test_the_test_log_s_tab_has_rrweb_s_ids():
     document, ids, count = nodes_of("<p id='a'>x<b>y</b></p>")
     assert (document["childNodes"][0]["tagName"], ids["a"], ids["b"], count) == ("html", 5, 7, 9)
     assert isinstance(Recorded().tab("<p>"), Tab)

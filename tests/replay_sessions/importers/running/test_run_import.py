@@ -71,7 +71,7 @@ class Small(Importer):
             }.get(word) or Rejected(where=f"word {number}", reason=word)
 
 
-def test_read_alone_makes_an_importer_and_what_it_yields_is_checked(tmp_path):
+def test_read_alone_makes_an_importer_and_its_sessions_are_checked(tmp_path):
     (tmp_path / "words").write_text("visit scroll visit odd scroll number click dict")
     run_import(Small(tmp_path / "words"), tmp_path / "store", workers=None)
     store = SessionStore.open(tmp_path / "store")
@@ -107,7 +107,7 @@ def test_a_killed_worker_ends_the_import_and_its_file_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(("starting_s", "starts"), [(60.0, False), (0.0, True)])
-def test_processes_are_started_for_what_takes_longer_than_that(tmp_path, monkeypatch, starting_s, starts):
+def test_processes_are_started_for_longer_work_alone(tmp_path, monkeypatch, starting_s, starts):
     monkeypatch.setattr("replay_sessions.importers.running.engines.STARTING_S", starting_s)
     monkeypatch.setattr("replay_sessions.importers.running.engines.os.cpu_count", lambda: 2)
     run_import(Processes(tmp_path), tmp_path / "store", workers=None)

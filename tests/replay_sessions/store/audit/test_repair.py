@@ -34,7 +34,7 @@ def test_shifted_pages_cannot_be_repaired(make_store, capsys):
     assert SessionStore.open(store.path).fingerprint == store.fingerprint
 
 
-def test_a_repaired_store_lists_what_was_rejected_before(make_store):
+def test_a_repaired_store_lists_earlier_rejections(make_store):
     path = make_store([walk(i) for i in range(20)]).path
     with StoreWriter(path, source="test", options={"seed": "3"}, overwrite=True) as writer:
         for i in range(20):
