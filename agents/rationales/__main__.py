@@ -17,8 +17,8 @@ the log and the model: lengths, names of elements in them, repetitions, refusals
 
 Each reply is saved in OUT.rationales.jsonl at once, so the same command continues
 after a kill. The key comes from the environment (--key-env). Exit codes: 0 done, 1
-some steps have no reply and the store is not written (--partial writes it), 2 the
-call or its input was wrong.
+some steps have no reply, or no reply has a rationale, and the store is not written
+(--partial writes it), 2 the call or its input was wrong.
 """
 
 import sys

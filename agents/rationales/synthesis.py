@@ -114,10 +114,17 @@ def synthesise(options: RationaleOptions) -> int:
         outcomes = _request_all(requests, chat, replies_path)
     failures = [outcome for outcome in outcomes.values() if isinstance(outcome, NoAnswer)]
     lines = chat.remarks()
-    is_written = not failures or options.partial
+    unread = [outcome for outcome in outcomes.values() if isinstance(outcome, NoRationale)]
+    has_none = bool(unread) and len(unread) == len(outcomes)
+    is_written = options.partial or not (failures or has_none)
     if is_written:
         _write_store(requests, outcomes)
         lines.append(f"written: {options.out}")
+    elif has_none:
+        lines.append(
+            f"no reply has a rationale, so '{options.out}' is not written (--partial writes it): the first is "
+            f"{unread[0].text:.200}; try --schema, or another --model. Replies: {replies_path}"
+        )
     else:
         lines += [
             f"{len(failures):,} steps have no reply, so '{options.out}' is not written: {failures[0]}",

@@ -178,7 +178,11 @@ def test_only_the_split_that_was_asked_for_is_asked_about(tmp_path):
 def test_an_answer_without_a_rationale_is_counted_and_leaves_the_step_as_it_was(said, told, tmp_path, capsys):
     store = make_store(tmp_path / "store", 2)
     with ScriptedServer(said) as server:
-        assert main(words(server, tmp_path)) == 0
+        assert main(words(server, tmp_path)) == 1  # no reply at all has one
+        assert not (tmp_path / "told").exists()
+        assert "no reply has a rationale" in capsys.readouterr().out
+        assert main(words(server, tmp_path, "--partial")) == 0
+        assert len(server.received) == len(lacking(store))
     assert list(SessionStore.open(tmp_path / "told").sessions()) == list(store.sessions())
     assert f"no rationale in the reply, {told}: {len(lacking(store))} steps" in capsys.readouterr().out
 
