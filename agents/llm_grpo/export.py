@@ -21,7 +21,7 @@ from shop_env.observation import persona_texts
 from shop_env.replies import extraction_of
 from train.adapters.steps import step_rows, write_order, write_rows
 from train.adapters.trl import RUN_FILE, trl_run
-from train.adapters.verl import overrides
+from train.adapters.verl import WITHOUT_VALIDATION, overrides
 from train.chat_template import today, writes_date
 from train.checkpoints import CHECKPOINT_FILE, write_info
 from train.grpo.config import GrpoConfig
@@ -66,7 +66,10 @@ def export_phase(
         yield from _write_steps(config, store, phase, grpo, folder, validation=True)
         write_info(folder, phase_info(config, store, name, template_date=None))
         yield f"{folder / CHECKPOINT_FILE}: how `rank` prompts the checkpoints that verl will save"
-        yield _write_launch(config, phase, overrides(grpo, model, folder, seed=seed), folder)
+        words = overrides(grpo, model, folder, seed=seed)
+        if not store.session_ids("validation"):
+            words |= WITHOUT_VALIDATION
+        yield _write_launch(config, phase, words, folder)
     if phase.start != "model":
         yield (
             f"'{name}' starts from '{phase.start}', and --model.path is what it begins with here: give a checkpoint "
@@ -132,8 +135,10 @@ def _write_steps(
     write_order(folder / "train.parquet", splits["train"], grpo, config.seed + phase.seed)
     if validation:
         ids = draw_sessions(store.session_ids("validation"), phase.validation.sessions, config.seed)
-        sessions = map(store.session, ids)
-        splits["validation"] = scored_trunks([*tokenize_sessions(config, phase, store, tokenizer, sessions)])
+        trunks = [*tokenize_sessions(config, phase, store, tokenizer, map(store.session, ids))]
+        splits["validation"] = scored_trunks(trunks) if ids else splits["train"][:1]
+        if not ids:
+            yield "No session is in validation: verl does not validate; the file that it needs holds train steps."
     for split, trunks in splits.items():
         rows = step_rows(
             store.session,

@@ -25,6 +25,8 @@ from train.config import ModelConfig
 from train.grpo.config import GrpoConfig
 
 AGGREGATIONS = {"grpo": "seq-mean-token-mean", "dapo": "token-mean", "dr_grpo": "seq-mean-token-sum-norm"}  # loss_type
+# Without these verl validates before the first step, every 50 steps and after the last.
+WITHOUT_VALIDATION = {"trainer.val_before_train": False, "trainer.test_freq": -1}
 
 
 def compute_score(

@@ -102,11 +102,14 @@ def test_replies_earn_the_rewards_of_the_env(store, reward):
             )
 
 
-def test_a_store_that_has_nothing_to_validate_on_is_refused(tmp_path, capsys, written):
+def test_on_a_store_without_validation_sessions_verl_does_not_validate(tmp_path, capsys, written):
     small = demo_store_at(tmp_path / "store", 4, seed=3)
+    assert not small.session_ids("validation")
     words = ["--store", str(small.path), "--model.path", str(written.parent / "model"), "--grpo.steps-per-batch", "2"]
-    assert main([*words, "--for-verl", "shop_r1", "--out", str(tmp_path / "out")]) == 2
-    assert "step after step" in capsys.readouterr().err
+    assert main([*words, "--for-verl", "shop_r1", "--out", str(tmp_path / "out")]) == 0
+    assert "No session is in validation" in capsys.readouterr().out
+    assert {"trainer.test_freq=-1", "trainer.val_before_train=false"} <= set(words_of(tmp_path / "out"))
+    assert rows_of(tmp_path / "out" / "validation.parquet")  # verl opens it in any case
 
 
 def test_rows_of_something_else_are_not_scored():
