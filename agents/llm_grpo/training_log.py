@@ -140,12 +140,12 @@ def printed_lines(log: EvaluationLog) -> Iterator[Table | str]:
         )
     yield from _policies_without_rationales(log)
     yield from _unconverged_phases(log, training)
-    tests = training.comparisons
-    tested, different = sum(test.p_value is not None for test in tests), sum(test.significant for test in tests)
-    yield (
-        f"Of {len(tests)} differences between phases {tested} could be tested and {different} are significant, over "
-        "users and for one training seed; results.md lists them."
-    )
+    if tests := training.comparisons:
+        tested, different = sum(test.p_value is not None for test in tests), sum(test.significant for test in tests)
+        yield (
+            f"Of {len(tests)} differences between phases {tested} could be tested and {different} are significant, "
+            "over users and for one training seed; results.md lists them."
+        )
 
 
 def training_sentences(log: EvaluationLog) -> Iterator[str]:
