@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+SHOP_R1 = [sys.executable, "-c", "import sys; from benchmarks.console import main; sys.exit(main())"]
 
 
 def with_checkout(**more: str) -> dict[str, str]:

@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from safetensors.torch import load_file
 from benchmarks.console import main
 from tests.demo_stores import demo_store_at
 from tests.json_files import read_json_lines
-from tests.processes import ROOT
+from tests.processes import ROOT, SHOP_R1
 from tests.smoke.test_train_command import SMALL
 
 PAGE = (ROOT / "docs" / "objectives.md").read_text(encoding="utf-8")
@@ -30,8 +29,7 @@ def test_the_objective_of_the_page_trains_resumes_after_kill_9_and_is_in_table_a
     flags = [word for key, value in SMALL.items() if "sft-longer" not in key for word in (f"--{key}", str(value))]
     words = [*TRAIN.split(), "--store", "demo", *flags, "--save-every-s", "0"]
 
-    program = [sys.executable, "-c", "import sys; from benchmarks.console import main; sys.exit(main())"]
-    process = subprocess.Popen([*program, *words], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen([*SHOP_R1, *words], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     for line in process.stderr:
         if re.match(r"rloo +step 2/4", line):
             process.kill()

@@ -13,13 +13,12 @@ import pytest
 from replay_sessions import SessionStore
 from tests.agents.prompting.scripted_server import Response, ScriptedServer, completion, digest
 from tests.json_files import read_json
-from tests.processes import ROOT, with_checkout
+from tests.processes import ROOT, SHOP_R1, with_checkout
 from tests.replay_sessions.importers.opera.test_opera import session_of, user, write_opera
 
 pytestmark = pytest.mark.long
 
 (BLOCK,) = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "opera.md").read_text(encoding="utf-8"), flags=re.DOTALL)
-SHOP_R1 = [sys.executable, "-c", "import sys; from benchmarks.console import main; sys.exit(main())"]
 TINY = shlex.split("--model.path tiny/sft --model.max-tokens 2048 --model.max-new-tokens 32")
 FEW_STEPS = ["--sft.stages.0.steps", "2"]  # of 2,000
 

@@ -4,7 +4,6 @@ import re
 import shlex
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from random import Random
 
@@ -14,7 +13,7 @@ from replay_sessions import SessionStore
 from replay_sessions.demo_shop.catalogue import NOUNS, STYLES
 from replay_sessions.recorder.rrweb_bundle import recorder_path
 from tests.json_files import read_json
-from tests.processes import ROOT, with_checkout
+from tests.processes import ROOT, SHOP_R1, with_checkout
 from tests.replay_sessions.recorder.conftest import Collecting, batches_of_a_visit
 
 pytestmark = pytest.mark.long
@@ -25,7 +24,6 @@ BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL)
 COMMANDS = sorted((line for block in BLOCKS for line in block.splitlines()), key=lambda line: " erase " in line)
 (CHANGE,) = re.findall(r"```toml\n# change.toml\n(.*?)```", PAGE, flags=re.DOTALL)
 SERVING = ("shop", "record")
-SHOP_R1 = [sys.executable, "-c", "import sys; from benchmarks.console import main; sys.exit(main())"]
 VISITORS = 60  # of whom ten are held out
 
 
