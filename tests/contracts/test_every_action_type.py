@@ -95,5 +95,5 @@ def test_mypy_names_the_modules_that_a_new_action_type_concerns(tmp_path):
         "shop_env/reward/score.py",
         "shop_env/choices/reader.py",
         "agents/baselines/rules.py",
-        "benchmarks/ab/pages/shifts.py",
+        "benchmarks/ab/pages/kinds.py",
     }

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from agents.agent_identity import gives_probabilities, reply_identity
 from agents.registry import make_agent
 from benchmarks.ab.pages.config import PagesConfig
-from benchmarks.ab.pages.shifts import Distribution, Kinds
+from benchmarks.ab.pages.kinds import Distribution, Kinds
 from benchmarks.ab.pages.touched import VERSIONS, PageVersion, TouchedSteps
 from replay_sessions.elements import page_names
 from replay_sessions.schema import Action

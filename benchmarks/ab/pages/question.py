@@ -9,7 +9,8 @@ import numpy as np
 from agents.registry import agent_class
 from benchmarks.ab.pages.answers import Answers, ask_agent
 from benchmarks.ab.pages.config import PagesConfig
-from benchmarks.ab.pages.shifts import Difference, Kinds, differences, parse_kinds, users_needed
+from benchmarks.ab.pages.kinds import Kinds, parse_kinds
+from benchmarks.ab.pages.shifts import Difference, differences, users_needed
 from benchmarks.ab.pages.touched import TouchedSteps, difference_of
 from benchmarks.leaderboard.ranking import agent_specs
 from replay_sessions.elements import page_names

@@ -1,26 +1,16 @@
-"""Computes shares of kinds of action from answers, and how much a share differs between two versions of the pages.
+"""Computes how much the share of a kind of action differs between two versions of the pages.
 
-    answers ─► Kinds.shares on A and on B, users ─► mean difference, CR2 error over users, t test ─► Holm over kinds
+    answers ─► Kinds.shares (kinds.py) on A and on B, users ─► mean difference, CR2 error over users, t test ─► Holm over kinds
 
 A difference is significant if the Holm-adjusted p of the t test over users is at most 5%. So a change without effect
 has a significant difference, in any kind, in at most about 5% of cases. If all of G users differ by the same amount, p
 is 2^(1-G); so a change with too few users is refused before any agent is evaluated.
-
-The shares of a step (clicks, search, terminate, impossible) add up to 1. An action on an element that the page does not
-have is `impossible`: a shopper cannot buy by a click on a button that B has removed.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from fnmatch import fnmatchcase
-from typing import assert_never
-
-import numpy as np
 
 from benchmarks.ab.effects import Effect, paired_effect
-from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
-from replay_sessions.schema import Action, Click, Scroll, Terminate, TypeAndSubmit
 from shop_env.evaluation.comparing import LEVEL, is_significant
 from shop_env.metrics.clustered_errors import (
     NO_SPREAD,
@@ -83,76 +73,3 @@ def users_needed(kinds: int) -> int:
     (6, 8)
     """
     return math.ceil(math.log2(2 * kinds / LEVEL))
-
-
-Distribution = Mapping[Action | None, float]  # None stands for a malformed reply
-
-OTHER, SEARCH, LEAVE, SCROLL, IMPOSSIBLE = "other clicks", "search", "leave", "scroll", "impossible"
-
-
-class Kinds:
-    """The kinds of action that are counted.
-
-    Attributes:
-        clicks: For each label its patterns of names, in the order in which they are tried.
-        labels: The names of all kinds.
-    """
-
-    def __init__(self, clicks: Mapping[str, Sequence[str]], *, scrolls: bool = False) -> None:
-        self.clicks = clicks
-        self.labels = [*clicks, OTHER, SEARCH, LEAVE, *([SCROLL] if scrolls else []), IMPOSSIBLE]
-
-    def of(self, action: Action | None, names: Collection[str]) -> str:
-        """Returns the kind of an action on a page that has elements with these names.
-
-        >>> from replay_sessions.schema import Click
-        >>> kinds = Kinds({"cart": ["add_to_*"], "banner": ["hero.*"]})
-        >>> [kinds.of(Click(name=name), {"tea.add_to_cart", "hero.a.b"}) for name in ("tea.add_to_cart", "hero.a.b")]
-        ['cart', 'banner']
-        >>> kinds.of(Click(name="gone.add_to_cart"), {"tea.add_to_cart"})
-        'impossible'
-        """
-        if action is None or (isinstance(action, Click | TypeAndSubmit) and action.name not in names):
-            return IMPOSSIBLE
-        match action:
-            case Terminate():
-                return LEAVE
-            case TypeAndSubmit():
-                return SEARCH
-            case Scroll():
-                return SCROLL
-            case Click(name=name):
-                return next((label for label, patterns in self.clicks.items() if _fits(name, patterns)), OTHER)
-            case _:
-                assert_never(action)
-
-    def shares(self, distribution: Distribution, names: Collection[str]) -> Floats:
-        """Returns the share of each kind in a distribution over actions, (kinds,)."""
-        shares_of_kinds = np.zeros(len(self.labels))
-        for action, share in distribution.items():
-            shares_of_kinds[self.labels.index(self.of(action, names))] += share
-        return shares_of_kinds
-
-
-def parse_kinds(clicks_option: Sequence[str], *, scrolls: bool = False) -> Kinds:
-    """Parses the kinds that `--clicks` names, each as LABEL=PATTERN|PATTERN.
-
-    Args:
-        scrolls: Whether the store has scrolls, which are then a kind too.
-
-    Raises:
-        BadConfig: A text has another form, or its label is taken.
-    """
-    clicks: dict[str, list[str]] = {}
-    for text in clicks_option:
-        label, _, patterns = (part.strip() for part in text.partition("="))
-        if not label or not patterns or label in {*clicks, OTHER, SEARCH, LEAVE, SCROLL, IMPOSSIBLE}:
-            wrong = f"'{label}' is taken" if label and patterns else "expected LABEL=PATTERN|PATTERN"
-            raise BadConfig(f"--clicks {text!r}: {wrong}, for example cart=*add_to_cart*")
-        clicks[label] = [pattern.strip() for pattern in patterns.split("|")]
-    return Kinds(clicks, scrolls=scrolls)
-
-
-def _fits(name: str, patterns: Sequence[str]) -> bool:
-    last = name.rpartition(".")[2]
-    return any(fnmatchcase(name if "." in pattern else last, pattern) for pattern in patterns)
