@@ -26,7 +26,8 @@ from rich.progress import TaskID
 from replay_sessions.foundation.errors import BadConfig, did_you_mean, first_line
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.progress import ProgressLines
-from train.metrics_file import COLLAPSE_STEPS, METRICS_FILE, MetricsFile, Row, describe_collapse
+from train.collapse import COLLAPSE_STEPS, describe_collapse
+from train.metrics_file import METRICS_FILE, MetricsFile, Row
 
 logger = logging.getLogger("train")
 BRIEF = ("loss", "exact", "action_reward", "kl", "lr", "tokens_per_s", "gpu_gib", "packed_share")

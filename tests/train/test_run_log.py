@@ -10,7 +10,8 @@ from replay_sessions.foundation.errors import BadConfig, MissingExtra
 from tests.processes import run_python
 from tests.train.run_killed import STEPS, small_phase
 from train.checkpoints import load_state
-from train.metrics_file import COLLAPSE_STEPS, MetricsFile, Row, read_metrics
+from train.collapse import COLLAPSE_STEPS
+from train.metrics_file import MetricsFile, Row, read_metrics
 from train.phase import run_phase
 from train.run_log import RunLog, load_trackers
 
