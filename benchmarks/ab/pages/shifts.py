@@ -1,6 +1,6 @@
 """Computes how much the share of a kind of action differs between two versions of the pages.
 
-    answers ─► Kinds.shares (kinds.py) on A and on B, users ─► mean difference, CR2 error over users, t test ─► Holm over kinds
+    answers ─► Kinds.shares on A and on B (kinds.py), users ─► mean difference, CR2 error over users, t test ─► Holm
 
 A difference is significant if the Holm-adjusted p of the t test over users is at most 5%. So a change without effect
 has a significant difference, in any kind, in at most about 5% of cases. If all of G users differ by the same amount, p

@@ -29,11 +29,10 @@ from replay_sessions.store.audit.findings import (
     Spread,
     pluralize,
 )
+from replay_sessions.store.audit.repetitions import find_exact_duplicates, find_leaks
 from replay_sessions.store.audit.scan import (
     SessionFacts,
     add_counts,
-    find_exact_duplicates,
-    find_leaks,
     scan_store,
 )
 from replay_sessions.store.audit.step_numbers import compute_stop_auc
