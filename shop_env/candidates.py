@@ -11,7 +11,7 @@ from itertools import combinations
 from replay_sessions.elements import find_elements
 from replay_sessions.schema import Action, Click, Scroll, Terminate, TypeAndSubmit
 from shop_env.observation import Observation
-from shop_env.words import content_words, past_actions, quoted_parts, shopper_words, words_of
+from shop_env.shopper_words import content_words, past_actions, quoted_parts, shopper_words, words_of
 
 MAX_CANDIDATES = 400  # lists of products may have 280 elements
 _PHRASE_WORDS = 4

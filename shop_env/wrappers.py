@@ -31,8 +31,8 @@ from replay_sessions.schema import ACTION_CLASSES, ACTION_TYPES, Action, read_ac
 from shop_env.candidates import candidate_actions
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
+from shop_env.shopper_words import words_of
 from shop_env.spaces import observation_space
-from shop_env.words import words_of
 
 Floats = NDArray[np.float32]
 Features = Floats | dict[str, NDArray[Any]]

@@ -35,8 +35,8 @@ from shop_env.choices.reader import Choice, ChoicePage, Example
 from shop_env.metrics.clustered_errors import Codes
 from shop_env.observation import Observation
 from shop_env.replies import parse_reply
+from shop_env.shopper_words import words_of
 from shop_env.train_view import TrainView
-from shop_env.words import words_of
 
 BATCH_STEPS = 256
 MAX_ITERATIONS = 60

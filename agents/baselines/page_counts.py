@@ -26,8 +26,8 @@ from shop_env.candidates import MAX_CANDIDATES, candidate_actions
 from shop_env.choices.transitions import heading_of, last_products
 from shop_env.observation import Observation
 from shop_env.replies import action_json
+from shop_env.shopper_words import past_actions
 from shop_env.train_view import TrainView
-from shop_env.words import past_actions
 
 _WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)
 _HELD_OUT = 10  # every tenth session chooses the weight

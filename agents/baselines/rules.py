@@ -28,8 +28,8 @@ from shop_env.choices.reader import match_words
 from shop_env.evaluation.ceiling import sharpened
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
+from shop_env.shopper_words import content_words, past_actions, quoted_parts, shopper_words
 from shop_env.train_view import TrainView
-from shop_env.words import content_words, past_actions, quoted_parts, shopper_words
 
 MAX_PHRASE_WORDS = 4
 

@@ -22,7 +22,7 @@ from replay_sessions.schema import Action, Session, reply_action
 from shop_env.candidates import candidate_actions
 from shop_env.choices.transitions import heading_of, outcome_of
 from shop_env.observation import Observation, observe_session
-from shop_env.words import past_actions
+from shop_env.shopper_words import past_actions
 
 NEIGHBOURS = 100
 MOST_SHARING = 2000  # sessions with a click, the latest ones, that are searched

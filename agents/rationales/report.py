@@ -15,7 +15,7 @@ from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import Column, Table
 from replay_sessions.schema import Action, Session
 from shop_env.evaluation.scored_steps import StepKey
-from shop_env.words import words_of
+from shop_env.shopper_words import words_of
 
 Outcome = str | NoRationale | NoAnswer
 

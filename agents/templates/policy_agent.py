@@ -6,7 +6,7 @@ shop-r1 rank --agents policy_agent.py:PolicyAgent,random --out boards/policy_age
 
 from shop_env import Observation
 from shop_env.candidates import candidate_actions
-from shop_env.words import words_of
+from shop_env.shopper_words import words_of
 
 
 class PolicyAgent:

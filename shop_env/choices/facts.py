@@ -19,8 +19,8 @@ from shop_env.choices.offers import Offer, amounts, read_offers
 from shop_env.choices.reader import Choice, ChoicePage, Reader, ReaderState
 from shop_env.choices.relations import DISTANCE, FROM_FARTHEST, MOVEMENT
 from shop_env.observation import Observation
+from shop_env.shopper_words import content_words, past_actions, words_of
 from shop_env.train_view import TrainView
-from shop_env.words import content_words, past_actions, words_of
 
 _FEATURE_NAMES = """
 constant; has its own price; price / budget; price over budget; rating; reviews, log; badge; out of stock;

@@ -7,7 +7,7 @@ from selectolax.lexbor import LexborHTMLParser
 from replay_sessions.elements import Element, find_elements
 from shop_env.choices.offers import read_offers
 from shop_env.lists import Place, read_places
-from shop_env.words import words_of
+from shop_env.shopper_words import words_of
 
 CACHED_PAGES = 512
 PAGE_WORDS = 200

@@ -32,8 +32,8 @@ from shop_env.choices.page_elements import element_places, page_elements, visibl
 from shop_env.choices.relations import NO_RELATIONS, relate_clicks
 from shop_env.choices.transitions import Context, TransitionCounts, heading_of, last_products, outcome_of
 from shop_env.observation import Observation, observe_session
+from shop_env.shopper_words import past_actions, shopper_words, words_of
 from shop_env.train_view import TrainView
-from shop_env.words import past_actions, shopper_words, words_of
 
 RECURS = 0.05  # a name part or word recurs when this share of the train sessions has it
 MAX_WORDS = 64

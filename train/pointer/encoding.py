@@ -34,8 +34,8 @@ from shop_env.choices.transitions import CONTEXTS, heading_of
 from shop_env.observation import Observation, PastStep, observe_session
 from shop_env.replies import Reply
 from shop_env.reward import RewardConfig, score_reply
+from shop_env.shopper_words import past_actions, words_of
 from shop_env.train_view import TrainView
-from shop_env.words import past_actions, words_of
 from train.pointer.arrays import Bags, Encoded, Ints
 
 MIN_SESSIONS = 3  # a name, word or category of fewer sessions is unknown

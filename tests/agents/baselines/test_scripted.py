@@ -15,7 +15,7 @@ from shop_env.evaluation.ceiling import ceiling_rows, sharpened
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.observation import ContextConfig, History, Observation, PastStep, observe
 from shop_env.replies import Reply, parse_reply
-from shop_env.words import content_words, shopper_words
+from shop_env.shopper_words import content_words, shopper_words
 from tests.scored_steps import GOAL_SHOWN
 
 PAGE = (
