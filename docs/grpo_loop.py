@@ -43,7 +43,7 @@ LR, BETA, EPSILON = 3e-4, 0.001, 0.2
 TEMPERATURE = 0.6
 # Goal and persona are hidden. RL hides past rationales too (Shop-R1, section 3).
 CONTEXT = ContextConfig(goal="hidden", persona="none", rationales=False)
-REWARD = RewardConfig()  # Shop-R1's table 1: DARS 1,000, rationale weight 0.13, format 0.5
+REWARD = RewardConfig()  # Shop-R1's table 1: DARS 1,000, self-certainty times 0.005, format 0.5
 
 
 def main() -> None:

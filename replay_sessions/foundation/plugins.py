@@ -143,6 +143,7 @@ def requires_extra(extra: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in OUR_PACKAGES:
             raise
+        missing = f"the package '{error.name}'" if error.name else f"what cannot be imported here ({error})"
         raise MissingExtra(
-            f"this needs the package '{error.name}', which the extra '{extra}' brings: pip install 'shop-r1[{extra}]'"
+            f"this needs {missing}, which the extra '{extra}' brings: pip install 'shop-r1[{extra}]'"
         ) from error
