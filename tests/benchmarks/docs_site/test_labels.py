@@ -66,7 +66,7 @@ def test_rows_of_one_label_come_from_one_method():
             method = method_of(config, phase)
             first, of_first = methods.setdefault(label, (source, method))
             assert method == of_first, f"'{label}' of {source} is another method than in {first}"
-    assert {"Shop-R1", "SFT", "GRPO, past rationales shown", "Shop-R1, SFT without past rationales"} < methods.keys()
+    assert {"Shop-R1", "SFT", "Shop-R1, SFT without past rationales"} < methods.keys()
 
 
 def test_rl_of_shop_r1_sees_no_past_rationales_and_its_sft_does():
