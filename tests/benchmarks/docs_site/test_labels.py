@@ -50,7 +50,9 @@ def configs() -> Iterator[tuple[str, Config, dict[str, str]]]:
             yield name, msgspec.to_builtins(load_preset("tiny_cpu", run.rows_file)), row_labels(sweep, run.name)
         record = RESULTS / f"paper/{name}.json"  # shop_r1_opera has none, because OPeRA cannot be fetched here
         for key, recorded in (read_json(record)["runs"] if record.exists() else {}).items():
-            yield f"paper/{name}.json", recorded["config"], row_labels(sweep, key.split("/")[0])
+            config, labels = recorded["config"], row_labels(sweep, key.split("/")[0])
+            taught = {label: phase for label, phase in labels.items() if phase in config["phases"]}
+            yield f"paper/{name}.json", config, taught
     for record in sorted(set(RESULTS.rglob("*.json")) - set(RESULTS.glob("paper/*"))):
         content = read_json(record)
         runs = content.get("runs") or {"": content.get("provenance", {})} if isinstance(content, dict) else {}
