@@ -30,11 +30,7 @@ from replay_sessions.store.audit.findings import (
     pluralize,
 )
 from replay_sessions.store.audit.repetitions import find_exact_duplicates, find_leaks
-from replay_sessions.store.audit.scan import (
-    SessionFacts,
-    add_counts,
-    scan_store,
-)
+from replay_sessions.store.audit.scan import SessionFacts, add_counts, scan_store
 from replay_sessions.store.audit.step_numbers import compute_stop_auc
 from replay_sessions.store.audit.typed_texts import find_rare
 from replay_sessions.store.manifest import describe_late_rationales, format_counts

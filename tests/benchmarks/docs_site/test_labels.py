@@ -46,13 +46,16 @@ def configs() -> Iterator[tuple[str, Config, dict[str, str]]]:
         yield name, config, own_labels(config)
     for name in toml_names(PAPERS):
         sweep = load_sweep(name)
-        for run in sweep.run:
-            yield name, msgspec.to_builtins(load_preset("tiny_cpu", run.rows_file)), row_labels(sweep, run.name)
+        presets = {run.name: load_preset("tiny_cpu", run.rows_file) for run in sweep.run}
+        for run_name, preset in presets.items():
+            yield name, msgspec.to_builtins(preset), row_labels(sweep, run_name)
         record = RESULTS / f"paper/{name}.json"  # shop_r1_opera has none, because OPeRA cannot be fetched here
         for key, recorded in (read_json(record)["runs"] if record.exists() else {}).items():
-            config, labels = recorded["config"], row_labels(sweep, key.split("/")[0])
-            taught = {label: phase for label, phase in labels.items() if phase in config["phases"]}
-            yield f"paper/{name}.json", config, taught
+            run_name, config = key.split("/")[0], recorded["config"]
+            labels = row_labels(sweep, run_name)
+            recorded_labels = {label: phase for label, phase in labels.items() if phase in config["phases"]}
+            assert all(presets[run_name].is_untaught(labels[label]) for label in labels.keys() - recorded_labels.keys())
+            yield f"paper/{name}.json", config, recorded_labels
     for record in sorted(set(RESULTS.rglob("*.json")) - set(RESULTS.glob("paper/*"))):
         content = read_json(record)
         runs = content.get("runs") or {"": content.get("provenance", {})} if isinstance(content, dict) else {}
