@@ -32,7 +32,7 @@ from benchmarks.sweep.file import RunSpec, Sweep
 from benchmarks.sweep.processes import StopForwarder, gpu_environments, launch_words, list_gpus, run_process
 from replay_sessions.demo_shop.visits import DEMO_SESSIONS, write_demo_store
 from replay_sessions.foundation.command_line import parse_options
-from replay_sessions.foundation.errors import BadConfig, ShopR1Error, check_at_least
+from replay_sessions.foundation.errors import BadConfig, ShopR1Error, check_at_least, did_you_mean
 from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.records import Record
@@ -139,13 +139,19 @@ def without_untaught_rows(sweep: Sweep, options: SweepOptions) -> Sweep:
     """Returns the sweep without the rows that are 0 by construction (TrainConfig.is_untaught), and with a note of them.
 
     Raises:
-        BadConfig: A flag is wrong, or no row remains.
+        BadConfig: A flag is wrong, a row's phase does not exist, or no row remains.
     """
     untaught = []
     for run in sweep.run:
         if of_run := sweep.rows_of(run):
             rows_file = () if run.rows_file is None else ("--rows", run.rows_file)
             _, _, config = prepare((*_training_arguments(run, options), *rows_file, "--dry-run"))
+            for row in of_run:
+                if row.phase not in config.phases:
+                    raise BadConfig(
+                        f"row '{row.label}': the training of run '{run.name}' has no phase '{row.phase}'; a table "
+                        f"needs the phases of all its rows. {did_you_mean(row.phase, config.phases)}"
+                    )
             untaught += [row.label for row in of_run if config.is_untaught(row.phase)]
     if not untaught:
         return sweep

@@ -238,6 +238,8 @@ def test_rows_of_random_weights_that_no_sft_taught_are_left_out(tmp_path):
     only = msgspec.structs.replace(table, row=table.row[:2], compare=())
     with pytest.raises(BadConfig, match="every row would be 0"):
         without_untaught_rows(only, options)
+    with pytest.raises(BadConfig, match=r"row 'zero-shot': .* 'shop_r1' has no phase 'zero_shot'"):
+        without_untaught_rows(table, msgspec.structs.replace(options, flags=("--only", "sft", "shop_r1")))
 
 
 def test_phases_of_the_tables_are_untaught_without_sft_alone():
