@@ -91,6 +91,11 @@ def load_tokenizer(
     """
     loader = PreTrainedTokenizerFast if own_tokenizer else AutoTokenizer
     tokenizer = load_pretrained(loader, path)
+    if not tokenizer.encode("a shop", add_special_tokens=False):  # transformers makes an empty one without its files
+        raise CheckpointMismatch(
+            f"the model '{path}' cannot be used: its tokenizer makes no tokens of a text; its files, such as "
+            "tokenizer.json, are missing or empty."
+        )
     tokenizer.clean_up_tokenization_spaces = False  # it would remove spaces of replies
     try:
         if template_variables is not None or template_date is not None:
@@ -120,7 +125,14 @@ def load_weights(path: str, *, max_tokens: int | None, device: str) -> Any:
         dtype=torch.float32,
         device_map={"": device},
         output_loading_info=True,
+        ignore_mismatched_sizes=True,  # reported below
     )
+    if mismatched := sorted(report["mismatched_keys"]):
+        name, in_files, in_config = mismatched[0]
+        raise CheckpointMismatch(
+            f"the model '{path}' cannot be used: '{name}' has shape {[*in_files]} in its files and {[*in_config]} by "
+            "its config.json."
+        )
     if missing := sorted(report["missing_keys"]):  # transformers would draw them at random
         raise CheckpointMismatch(
             f"the model '{path}' cannot be used: its files lack {len(missing)} weights of its architecture, such as "

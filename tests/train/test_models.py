@@ -12,6 +12,7 @@ from transformers import T5Config, T5ForConditionalGeneration
 
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, MissingExtra
 from shop_env.observation import ContextConfig
+from tests.json_files import read_json
 from tests.train.conftest import COMPACT, checkpoint_info
 from tests.train.tiny_gguf import END, write_gguf
 from train.chat_template import stop_token
@@ -59,6 +60,26 @@ def test_a_file_that_lacks_weights_is_refused(tiny, tmp_path):
     save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(CheckpointMismatch, match=r"lack 1 weights .* 'model\.norm\.weight'"):
         load_model(str(tmp_path), own_tokenizer=True)
+
+
+def test_a_file_whose_weights_have_other_shapes_than_the_configuration_is_refused(tiny, tmp_path):
+    tiny.save(tmp_path)
+    config = read_json(tmp_path / "config.json")
+    (tmp_path / "config.json").write_text(json.dumps(config | {"vocab_size": 1000}))
+    shapes = rf"embed_tokens.weight' has shape \[{config['vocab_size']}, .* and \[1000, "
+    with pytest.raises(CheckpointMismatch, match=shapes):
+        load_model(str(tmp_path), own_tokenizer=True)
+
+
+@pytest.mark.parametrize("files", ["tokenizer.json", "tokenizer*"])
+def test_a_folder_without_the_tokenizers_files_is_refused(tiny, tmp_path, files):
+    tiny.save(tmp_path)
+    for file in tmp_path.glob(files):
+        file.unlink()
+    with pytest.raises(
+        CheckpointMismatch, match=r"no tokens of a text; its files, such as tokenizer\.json, are missing"
+    ):
+        load_model(str(tmp_path))
 
 
 def test_an_encoder_with_a_decoder_is_refused_in_one_line(tiny, tmp_path):
