@@ -23,6 +23,7 @@ MAPPING = 'description = "x"\nsource = "y"\ntypes = {}\n'
         (load_preset, "[reward]\ndarz = 3", "unknown key 'reward.darz'. Did you mean 'dars'?"),
         (load_mapping, MAPPING + "[page]\nqqqq = 3", "unknown key 'page.qqqq'."),
         (load_preset, "lr = 3", "unknown key 'lr'. It belongs to 'optimizer'."),
+        (load_mapping, MAPPING + "[type]\na = 'click'", "'{}': unknown key 'type'. Did you mean 'types'?"),
         (load_preset, 'seed = "three"', "preset '{}': Expected `int`, got `str` - at `$.seed`"),
         (load_mapping, MAPPING + "[step]\nnmae = 'a'", "'{}': unknown key 'step.nmae'. Did you mean 'name'?"),
         (load_recipe, "[[rule]]\nselct = 'a'", "'{}': unknown key 'rule[0].selct'. Did you mean 'select'?"),

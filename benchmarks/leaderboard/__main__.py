@@ -98,7 +98,12 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _rank(config: LeaderboardConfig) -> int:
-    log = run_leaderboard(config)
+    try:
+        log = run_leaderboard(config)
+    except KeyboardInterrupt:
+        if config.fresh or not (config.folder / "agents").exists():
+            raise
+        raise KeyboardInterrupt("the same call goes on from the steps that are in the folder") from None
     title = f"{config.store}, split {config.split}: {log.sample.text}"
     notes = [intervals_text(log.rows, log.config.reward_config, f"{config.cluster}s")]
     table = results_table(log.rows, title=title, notes=notes, sample=log.sample, metrics=log.config.metrics)

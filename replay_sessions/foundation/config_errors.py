@@ -7,6 +7,7 @@ Used for files that people write by hand: presets, field mappings, recipes, swee
 
 import re
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from importlib.resources.abc import Traversable
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -19,6 +20,7 @@ from replay_sessions.foundation.errors import BadConfig, did_you_mean
 
 StructT = TypeVar("StructT")
 NodeT = TypeVar("NodeT")
+_NEAR = 0.85  # 'type' is as near to 'types'; 'steps', of another table, is farther from 'store'
 _UNKNOWN_KEY = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
 _UNKNOWN_VALUE = re.compile(r"Invalid enum value '(.*)' - at `\$.*?(\w+)[^\w`]*`", re.DOTALL)
 
@@ -37,6 +39,10 @@ def what_is_wrong(error: Exception, kind: Any) -> str:
         return f"{error}. {did_you_mean(match[1], values)}"
     if match := _UNKNOWN_KEY.fullmatch(str(error)):
         path = ".".join(filter(None, [match[2], match[1]]))
+        if not match[2] and (
+            near := get_close_matches(match[1], getattr(kind, "__struct_encode_fields__", ()), n=1, cutoff=_NEAR)
+        ):
+            return f"unknown key '{path}'. Did you mean '{near[0]}'?"
         for field in reversed(fields):  # a Struct inside another comes after it, so the innermost is checked first
             if match[1] in {inner.encode_name for inner in _find(field.type, Field)}:
                 return f"unknown key '{path}'. It belongs to '{field.encode_name}'."

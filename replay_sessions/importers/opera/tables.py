@@ -139,8 +139,9 @@ def _read_session_ids(paths: list[Path]) -> Iterator[tuple[str, RowGroup, str]]:
     """Yields for each action its session's id, its row group, and its position for messages."""
     for path in paths:
         source = ParquetSource(path)
-        if "session_id" not in source.columns:
-            raise ImportFailed(f"'{path}' has no column session_id: is it a file of OPeRA's action table?")
+        for column in ("session_id", "action_type"):
+            if column not in source.columns:
+                raise ImportFailed(f"'{path}' has no column {column}: is it a file of OPeRA's action table?")
         number = 0
         for group in range(source.row_groups):
             for row in source.texts(["session_id"], [group]):

@@ -75,7 +75,7 @@ def started(paid: Path, store: Path, out: Path, *, calls_before: int) -> subproc
         cwd=ROOT,
         env=with_checkout(),
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
     deadline = time.monotonic() + 120
     while len(calls(paid)) < calls_before and time.monotonic() < deadline:
@@ -108,14 +108,19 @@ def test_another_reward_metric_extraction_or_subset_asks_nothing(paid, store_pat
     assert len(calls(paid)) == 2 * len(asked) + first["row"]["sessions"]
 
 
-def test_a_kill_in_the_middle_costs_at_most_the_replies_under_way(paid, store_path, tmp_path):
+@pytest.mark.parametrize(
+    ("stop", "told"),
+    [(signal.SIGKILL, b""), (signal.SIGINT, b"stopped: the same call goes on from the steps that are")],
+)
+def test_a_stop_in_the_middle_costs_at_most_the_replies_under_way(paid, store_path, tmp_path, stop, told):
     whole = rank(paid, store_path, tmp_path / "whole", arguments="?pause_s=0.01")
     steps = whole["row"]["steps"]
     paid.with_name("bill.txt").unlink()
     out = tmp_path / "killed"
     process = started(paid, store_path, out, calls_before=steps // 3)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    process.send_signal(stop)
+    _, said = process.communicate()
+    assert told in said
     assert 0 < len(calls(paid)) < steps
     resumed = rank(paid, store_path, out, arguments="?pause_s=0.01")
     assert len(calls(paid)) <= steps + 1
@@ -136,7 +141,7 @@ def test_a_second_run_in_the_same_folder_is_refused_for_as_long_as_the_first_liv
         assert main([*call, "--out", str(tmp_path / "other")]) == 0
     finally:
         first.kill()
-        first.wait()
+        first.communicate()
     assert rank(paid, store_path, out, arguments="?pause_s=0.01")["row"]["errors"] == 0
     assert calls(paid)[: len(asked)] == asked
 

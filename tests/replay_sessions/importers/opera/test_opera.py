@@ -348,6 +348,13 @@ class TestSources:
         with pytest.raises(ImportFailed, match=r"holds 1 of 3 files, 'train-00001-of-00003.parquet' is missing"):
             OperaImporter(folder)
 
+    @pytest.mark.parametrize("column", ["session_id", "action_type"])
+    def test_a_missing_column_is_told(self, tmp_path, column):
+        file = write_opera(tmp_path, session_of("anna")) / "OPeRA_filtered/action/train-00000-of-00001.parquet"
+        pq.write_table(pq.read_table(file).drop_columns(column), file)
+        with pytest.raises(ImportFailed, match=rf"train-.*' has no column {column}: is it"):
+            list(OperaImporter(file.parents[2]).split())
+
     def test_a_damaged_file_is_told(self, tmp_path):
         folder = write_opera(tmp_path, session_of("anna"))
         (folder / "OPeRA_filtered/action/test-00000-of-00001.parquet").write_bytes(b"PAR1 no")
